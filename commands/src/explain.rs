@@ -1,7 +1,7 @@
 //! `distlto explain`, of one module: why its backend ran, its imports, and why there are not more. Also its importers,
 //! and the backends that an edit of it would run.
 //!
-//! Reads the records of a link. For functions it runs the compiler's own llvm-dis.
+//! Reads the records of a link. For functions it has the linker repeat its thin link.
 
 mod edit;
 mod functions;
@@ -35,7 +35,8 @@ const SHOWN: usize = 20;
 
 /// Say why a module's backend ran, and what it imports and why
 ///
-/// And who imports from it, and what an edit of it would run. With FROM, which functions of that module it imports, and of each other one why not, as far as the index says. Modules are
+/// And who imports from it, and what an edit of it would run. With FROM, which functions of that module it imports, and
+/// LLVM's reason for each one that it refused: the linker repeats its thin link for that, and writes no program. Modules are
 /// named as in `distlto inspect --modules`; the end of a name will do.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = exit::help())]
@@ -71,7 +72,7 @@ pub fn run(args: &ExplainArgs, cancel: &Cancel) -> Result<u8, SeenError> {
     let number = seen.module(&args.module)?;
     let text = match &args.from {
         Some(from) => {
-            let functions = Functions::of(&seen, number, seen.module(from)?, cancel)?;
+            let functions = Functions::of(&seen, [number, seen.module(from)?], cancel)?;
             if args.json { functions.to_json() } else { functions.to_string() }
         }
         None if args.miss => {
@@ -220,7 +221,7 @@ impl<'a> Module<'a> {
 
 /// Returns the shard of a module, if it is known and kept.
 fn shard_of(seen: &Seen, number: usize) -> Option<Shard> {
-    shard::read(&regular::read(seen.place(&seen.files(number)?.shard).as_std_path()).ok()?).ok()
+    shard::read(&regular::read(seen.shard(number)?.as_std_path()).ok()?).ok()
 }
 
 /// The functions and instructions that a shard has imported from a module.

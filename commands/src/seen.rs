@@ -33,7 +33,6 @@ use crate::plan::{GraphSource, PlanCommandError};
 use crate::store;
 pub use error::SeenError;
 use files::Listing;
-pub use files::ModuleFiles;
 pub(crate) use shards::unreadable;
 use text::JsonText;
 
@@ -49,8 +48,10 @@ pub struct Seen {
     pub modules: Vec<KnownModule>,
     /// Where their files are.
     listing: Listing,
-    /// The limit by the linker's import options, if the link's graph is known.
-    pub limit: Option<u64>,
+    /// The link command, if the link's graph is known: in a record the linker's own, elsewhere the user's.
+    pub command: Vec<String>,
+    /// Whether it is the linker's own.
+    pub is_record: bool,
     /// The records of its runs, the oldest first.
     pub runs: Vec<RunRecord>,
     /// Further notes, in sentences.
@@ -117,7 +118,8 @@ impl Seen {
             output: named.to_string(),
             modules: Vec::new(),
             listing: Listing::default(),
-            limit: None,
+            command: Vec::new(),
+            is_record: false,
             runs: Vec::new(),
             notes: Vec::new(),
         }
@@ -140,12 +142,14 @@ impl Seen {
     fn of_graph(named: &Utf8Path, graph: &ActionGraph) -> Self {
         let link = graph.actions().find(|(_, action)| action.kind() == ActionKind::Link);
         let output = link.map_or_else(|| named.to_string(), |(_, action)| action.label.clone());
-        let limit = link.and_then(|(id, _)| limit(&graph.command(id)));
+        let words = link.map(|(id, _)| graph.command(id)).unwrap_or_default();
+        let command = words.iter().skip_while(|word| **word != "--").skip(1);
         Self {
             output,
             modules: of_graph(graph),
             listing: Listing::of(graph),
-            limit,
+            command: command.map(|&word| word.to_owned()).collect(),
+            is_record: graph.is_record(),
             ..Self::without_runs(named)
         }
     }
@@ -264,12 +268,6 @@ fn read_runs(directory: &Utf8Path) -> Result<Vec<RunRecord>, SeenError> {
 fn graph_of(run: &RunRecord, graph: &GraphFile) -> Option<ActionGraph> {
     let bytes = regular::read(&Path::new(&run.directory).join(&graph.file)).ok()?;
     (Digest::of(&bytes).to_string() == graph.digest).then(|| json::read(&bytes).ok())?
-}
-
-/// The import limit that a link command gives to the thin link and every backend.
-fn limit(command: &[&str]) -> Option<u64> {
-    let told = command.iter().rev().find_map(|word| word.split("import-instr-limit=").nth(1));
-    told.and_then(|value| value.parse().ok())
 }
 
 fn of_graph(graph: &ActionGraph) -> Vec<KnownModule> {

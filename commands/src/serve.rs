@@ -27,7 +27,7 @@ pub(crate) mod kept;
 mod link;
 pub(crate) mod linkers;
 pub(crate) mod module;
-mod modules;
+pub(crate) mod modules;
 pub(crate) mod objects;
 mod observed;
 mod parts;

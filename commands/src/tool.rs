@@ -15,7 +15,7 @@ use distlto_executor::execute::process::{self, Command, GRACE, Spawner};
 use distlto_executor::execute::response_file;
 
 /// How much of a tool's output is kept: a linker's trace names every file of a link.
-const KEEP: usize = 256 << 20;
+pub const KEEP: usize = 256 << 20;
 
 /// Returns the exit code of a command after a tool: the tool's own, or 1 if it was killed.
 pub fn exit_code(status: ExitStatus) -> u8 {

@@ -1,10 +1,13 @@
 //! What can be asked of a link when it has ended: `distlto inspect`, `explain` and `diff`, of everything that a link is
 //! named by, against what was edited.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::path::PathBuf;
 use std::process::{Command, Output};
+use std::time::SystemTime;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use distlto_tests::distlto;
 use distlto_tests::project::Project;
 use distlto_tests::run::{capture, succeed};
@@ -152,22 +155,165 @@ fn what_an_edit_would_run_is_what_it_runs() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn functions_are_imported_for_reasons() -> Result<()> {
-    let project = Project::create("seen-functions", &SOURCES)?;
-    succeed(&mut project.link()?)?;
-    let told = json(&project, &["explain", "program", "a.o", "shared.o"])?;
-    let why_not = |name: &str| -> Result<Option<String>> {
-        let functions = told["functions"].as_array().context("a list")?;
-        let one =
-            functions.iter().find(|one| one["name"] == name).with_context(|| format!("{name}: {told}"))?;
-        ensure!(one["imported"] == one["why_not"].is_null(), "{one}");
-        Ok(one["why_not"].as_str().map(str::to_owned))
+/// Sources of a project with a call at whose end LLVM's limit is 70 instructions: `far` has more, and fewer than 100.
+/// `again` is another name of `shared`.
+fn sources_of_a_chain() -> Vec<(&'static str, String)> {
+    let mut sources: Vec<_> = SOURCES.map(|(name, text)| (name, text.to_owned())).into();
+    let [_, a, _, shared] = &mut sources[..] else { unreachable!("there are four") };
+    a.1 = a.1.replace("int shared(int)", "int shared(int), again(int)").replace("+ 1", "+ again(x)");
+    shared.1 = shared.1.replace("int shared", "int far(int);\nint shared");
+    shared.1 = shared.1.replace("apart(x)", "apart(x) + far(x)");
+    shared.1.push_str("int again(int x) __attribute__((alias(\"shared\")));\n");
+    let lines: String =
+        (1..24).map(|number| format!("  x = x * {number}7 + other(x ^ {number});\n")).collect();
+    sources.push(("far.c", format!("int other(int);\nint far(int x) {{\n{lines}  return x;\n}}\n")));
+    sources.push(("other.c", "int other(int x) { return x / 3; }\n".to_owned()));
+    sources
+}
+
+/// A function that LLVM refuses, as its own printout of a thin link has it: name, reason, limit and size.
+type Refused = (String, String, u64, u64);
+
+/// Asks the linker itself, by the user's command, and reads all of its printout for one module.
+fn refused_by_llvm(project: &Project, module: &str) -> Result<Vec<Refused>> {
+    let place = tempfile::tempdir()?;
+    let mut link = project.plain_link()?;
+    link.args(["-Wl,-mllvm,-print-import-failures", "-Wl,--thinlto-index-only=/dev/null"]);
+    link.arg(format!("-Wl,--thinlto-prefix-replace=;{}/", place.path().display()));
+    let printed = String::from_utf8(succeed(&mut link)?.stderr)?;
+    let (_, printed) = printed
+        .split_once(&format!("Missed imports into module {module}\n"))
+        .with_context(|| printed.clone())?;
+    let lines = printed.lines().take_while(|line| !line.starts_with("Missed imports"));
+    let refused = |line: &str| {
+        let words: Vec<&str> =
+            line.split([' ', ',', '(', ')', ':', '=']).filter(|word| !word.is_empty()).collect();
+        let [_, name, "Reason", reason, "Threshold", threshold, "Size", size, ..] = words[..] else {
+            bail!("{line}");
+        };
+        Ok((name.to_owned(), reason.to_owned(), threshold.parse()?, size.parse()?))
     };
-    ensure!(why_not("shared")?.is_none(), "{told}");
-    ensure!(why_not("apart")?.is_some_and(|why| why == "it is noinline"), "{told}");
-    ensure!(why_not("may_be_another")?.is_some_and(|why| why.contains("its linkage is weak")), "{told}");
-    ensure!(why_not("not_called")?.is_some_and(|why| why == "nothing that is kept needs it"), "{told}");
+    lines.map(refused).collect()
+}
+
+/// The files of a project, each with its time and its content.
+fn files(project: &Project) -> Result<BTreeMap<PathBuf, (SystemTime, Vec<u8>)>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(&project.folder.path)? {
+        let path = entry?.path();
+        if path.is_file() {
+            found.insert(path.clone(), (fs::metadata(&path)?.modified()?, fs::read(&path)?));
+        }
+    }
+    Ok(found)
+}
+
+#[test]
+fn functions_are_imported_or_refused_as_llvm_says() -> Result<()> {
+    let sources = sources_of_a_chain();
+    let sources: Vec<_> = sources.iter().map(|(name, text)| (*name, text.as_str())).collect();
+    let mut project = Project::create("seen-functions", &sources)?;
+    project.flags = vec!["-Wl,-Map=map".to_owned(), "-Wl,--dependency-file=dependencies".to_owned()];
+    succeed(&mut project.link()?)?;
+    succeed(&mut project.index()?)?;
+    let refused = refused_by_llvm(&project, "a.o")?;
+    let of = |name: &str| refused.iter().find(|one| one.0 == name).with_context(|| format!("{refused:?}"));
+    let (_, _, threshold, size) = of("far")?;
+    ensure!(of("far")?.1 == "TooLarge" && *threshold == 70 && (71..100).contains(size), "{refused:?}");
+    ensure!(of("apart")?.1 == "NoInline" && of("may_be_another")?.1 == "InterposableLinkage", "{refused:?}");
+
+    let before = files(&project)?;
+    for thing in ["program", "program.distlto/index"] {
+        let mut explained = Vec::new();
+        for from in ["shared.o", "far.o", "other.o", "main.o", "b.o"] {
+            let told = json(&project, &["explain", thing, "a.o", from])?;
+            let functions = told["functions"].as_array().context("a list")?;
+            ensure!(told["note"].is_null() && told["from"] == from, "{told}");
+            ensure!(functions.iter().all(|one| one["imported"] == one["why_not"].is_null()), "{told}");
+            explained.extend(functions.iter().cloned());
+        }
+        let imported = explained.iter().filter(|one| one["imported"] == true);
+        let imported: BTreeSet<_> = imported.filter_map(|one| one["name"].as_str()).collect();
+        ensure!(imported == ["again", "shared"].into(), "{explained:?}");
+        ensure!(explained.len() == 2 + refused.len(), "{explained:?}, and LLVM: {refused:?}");
+        for (name, reason, threshold, size) in &refused {
+            let one = explained.iter().find(|one| one["name"] == *name).with_context(|| name.clone())?;
+            let why = one["why_not"].as_str().context("a reason")?;
+            ensure!(one["instructions"] == *size && why.starts_with(&format!("{reason}: ")), "{one}");
+            let sizes = format!("TooLarge: {size} instructions, and the limit for this call is {threshold}");
+            ensure!(reason != "TooLarge" || why == sizes, "{one}");
+        }
+        let text = answer(&project, &["explain", thing, "a.o", "far.o"])?;
+        let line = format!("  far: TooLarge: {size} instructions, and the limit for this call is 70\n");
+        ensure!(
+            text.starts_with("a.o imports 0 of 1 functions of far.o\n") && text.contains(&line),
+            "{text}"
+        );
+        let shared = answer(&project, &["explain", thing, "a.o", "shared.o"])?;
+        let others = "1 more: no call leads to them, or another module has them too\n";
+        ensure!(shared.starts_with("a.o imports 2 of 5 functions") && shared.ends_with(others), "{shared}");
+    }
+    ensure!(files(&project)? == before, "a question changes the files of the link");
+    Ok(())
+}
+
+#[test]
+fn a_link_that_cannot_be_repeated_says_so_and_has_its_imports() -> Result<()> {
+    let project = Project::create("seen-changed", &SOURCES)?;
+    succeed(&mut project.link()?)?;
+    let says = |expected: &str| -> Result<()> {
+        let text = answer(&project, &["explain", "program", "a.o", "shared.o"])?;
+        let is_imported = text.starts_with("a.o imports 1 of 4 functions of shared.o\n");
+        ensure!(is_imported && text.contains("  shared: imported\n") && text.contains(expected), "{text}");
+        let note = json(&project, &["explain", "program", "a.o", "shared.o"])?["note"].clone();
+        ensure!(note.as_str().is_some_and(|note| note.contains(expected)), "{note}");
+        Ok(())
+    };
+    project.edit("shared.c", "return x * 100", "x ^= x << 3; return x * 100")?;
+    says(
+        "LLVM's reasons are not known: a.o or a module that it imports has changed since this link; link again",
+    )?;
+    fs::remove_file(project.path("b.o"))?;
+    says("this link cannot be repeated: ")?;
+    says("cannot open b.o: No such file or directory; link again with inputs that stay")?;
+    // Objects from the store leave no shards.
+    project.edit("shared.c", "x ^= x << 3; return", "return")?;
+    project.compile("b.c")?;
+    project.forget_link()?;
+    ensure!(project.relink()?.backends.is_empty(), "the store has all objects");
+    let text = answer(&project, &["explain", "program", "a.o", "shared.o"])?;
+    ensure!(text.contains("  apart: NoInline: "), "{text}");
+    fs::remove_file(project.path("b.o"))?;
+    let output = ask(&project, &["explain", "program", "a.o", "shared.o"])?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(
+        output.status.code() == Some(3) && said.contains("cannot open b.o") && said.contains("help: "),
+        "{said}"
+    );
+    Ok(())
+}
+
+/// By a build in another directory, and by a linker that is named without its directory.
+#[test]
+fn the_linker_is_asked_where_it_ran() -> Result<()> {
+    let project = Project::create("seen-elsewhere", &SOURCES)?;
+    let objects = project.objects.iter().map(|object| format!("../{object}")).collect::<Vec<_>>().join(" ");
+    let linker = project.folder.toolchain.tool("ld.lld")?;
+    let name = linker.file_name().and_then(|name| name.to_str()).context("a name")?;
+    fs::create_dir(project.path("out"))?;
+    let words = "-shared --allow-shlib-undefined -z notext -o library.so";
+    let script = format!("cd out && {name} {words} {objects}");
+    let mut path = linker.parent().context("a directory")?.as_os_str().to_owned();
+    path.push(":");
+    path.push(std::env::var_os("PATH").unwrap_or_default());
+    let mut build = Command::new(distlto::binary()?);
+    build.args(["link", "--", "sh", "-c", &script]).current_dir(project.path(".")).env("PATH", path);
+    succeed(&mut build)?;
+    let text = answer(&project, &["explain", "out/library.so", "a.o", "shared.o"])?;
+    ensure!(
+        text.contains("  may_be_another: InterposableLinkage: ") && text.contains("  apart: NoInline: "),
+        "{text}"
+    );
     Ok(())
 }
 

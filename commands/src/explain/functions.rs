@@ -1,36 +1,44 @@
-//! Which functions of one module another one imports, and why not the others.
+//! Which functions of one module another one imports, and LLVM's reason for each one that it refused.
 //!
-//! The shard lists the imports by GUID. The summaries of the two modules give the names of GUIDs, the size of functions
-//! and their flags. llvm-dis prints all three; it is looked for beside the compiler. LLVM decides
-//! (`FunctionImport.cpp`) by: eligible, not interposable, not noinline, live, called, and small enough.
+//! The linker is asked: it repeats the thin link of the recorded command with `-print-import-failures`
+//! (`FunctionImport.cpp`, LLVM 7 and later), and writes into a scratch directory alone. A shard lists imports by GUID,
+//! and the other module has their names. Does not decide what LLVM imports.
 
-use std::collections::{BTreeMap, HashSet};
-use std::fmt;
-use std::fs;
-use std::path::Path;
+use std::cmp::Reverse;
+use std::collections::HashSet;
+use std::{fmt, fs};
 
-use camino::Utf8Path;
+use camino::Utf8PathBuf;
 use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::spawn::LocalSpawner;
-use distlto_executor::loaded;
-use distlto_planner::module;
+use distlto_planner::link_command::{self, GivenCommand, LinkCommandError, Resolved};
+use distlto_planner::link_line::LinkLine;
+use distlto_planner::linker::options::last;
+use distlto_planner::references;
 use distlto_planner::runner::Runner;
-use distlto_planner::search_path::program_file;
-use distlto_planner::words::{Word, lossy, word_of};
-use distlto_prepare::input::Input;
+use distlto_planner::shard::{self, OwnSymbols};
+use distlto_planner::words::Word;
 use distlto_prepare::io_error::IoError;
-use distlto_prepare::named_members::NamedMembers;
+use distlto_prepare::regular;
 use distlto_prepare::text::printable;
+use miette::Diagnostic;
 use serde::Serialize;
 
-use crate::link::identity;
-use crate::seen::{ModuleFiles, Seen, SeenError};
-use crate::tool::ToolRunner;
+use super::is_called;
+use crate::link::LinkError;
+use crate::link::line::without_further_outputs;
+use crate::scratch::scratch;
+use crate::seen::{Seen, SeenError, unreadable};
+use crate::serve::linkers::linker_words;
+use crate::serve::modules::ModuleFiles;
+use crate::tool::{KEEP, ToolRunner};
 
-/// The most instructions of a function that is imported, unless `-import-instr-limit` says otherwise.
-const LIMIT: u64 = 100;
-/// Definitions of these linkages may be others when all is linked.
-const INTERPOSABLE: [&str; 5] = ["weak", "linkonce", "common", "extern_weak", "appending"];
+/// Makes LLVM print each function that it refuses to import.
+const OPTION: &str = "-print-import-failures";
+/// Begins LLVM's lines about one importer.
+const HEADING: &str = "Missed imports into module ";
+/// So many folders lie between the scratch directory and the shards: that of `../a.o` is inside too.
+const DEPTH: usize = 64;
 
 /// The functions of a module, as another one sees them.
 #[derive(Debug, Serialize)]
@@ -38,104 +46,65 @@ pub(super) struct Functions {
     version: u32,
     module: String,
     from: String,
-    /// The largest functions first.
+    /// The imported ones, then the refused ones, the largest first.
     functions: Vec<Function>,
+    /// How many more the module has.
+    others: usize,
+    /// Why LLVM's reasons are missing, and the remedy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, PartialEq, Eq, Serialize)]
 struct Function {
     name: String,
     guid: u64,
     instructions: u64,
     imported: bool,
-    /// Why it is not imported, if the index has the reason.
+    /// LLVM's reason, and its meaning.
     #[serde(skip_serializing_if = "Option::is_none")]
     why_not: Option<String>,
 }
 
-/// One entry of a summary.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Entry {
-    name: Option<String>,
-    guid: u64,
-    /// Summaries of functions: the module's number, and the facts.
-    functions: Vec<(String, Facts)>,
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Facts {
-    linkage: String,
-    not_eligible: bool,
-    live: bool,
-    is_declaration: bool,
-    no_inline: bool,
-    instructions: u64,
+/// Symbols by GUID: those that the importer takes from the other module, and all of that module.
+struct Pair {
+    imported: OwnSymbols,
+    offered: OwnSymbols,
 }
 
 impl Functions {
-    /// Of the modules with these numbers.
-    pub(super) fn of(seen: &Seen, module: usize, from: usize, cancel: &Cancel) -> Result<Self, SeenError> {
-        let unknown = || SeenError::Unreadable {
-            what: format!("{} does not say where the files of its modules are", seen.named),
-            help: "name the output, or the state directory of the link".to_owned(),
+    /// Of two modules by their numbers, the importer first.
+    pub(super) fn of(seen: &Seen, numbers: [usize; 2], cancel: &Cancel) -> Result<Self, SeenError> {
+        let [module, from] = numbers.map(|number| seen.modules[number].label.clone());
+        let mut files = ModuleFiles::new(seen.root().as_std_path(), "");
+        let (pair, refused, note) = match ask(seen, numbers, &mut files, cancel) {
+            Ok((pair, refused)) => (pair, refused, None),
+            Err(_) if cancel.is_cancelled() => {
+                return Err(LinkError::Interrupted { exit_code: cancel.exit_code() }.into());
+            }
+            Err(error) => match Pair::kept(seen, numbers) {
+                Ok(pair) => (pair, Vec::new(), Some(error)),
+                Err(missing) => return Err(if seen.command.is_empty() { missing } else { error }),
+            },
         };
-        let files = |number| seen.files(number).ok_or_else(unknown);
-        let (own, other) = (files(module)?, files(from)?);
-        let tools = Disassembler::of(seen, &own, cancel)?;
-        let shard = tools.entries(seen.place(&own.shard).as_std_path())?;
-        let defined = tools.of_module(seen, &own)?;
-        let offered = tools.of_module(seen, &other)?;
-        let live: Option<HashSet<u64>> =
-            tools.entries(seen.place(&other.shard).as_std_path()).ok().map(|(_, entries)| living(&entries));
-        Ok(Self::compare(
-            [own, other].map(|files| files.module.into_string()),
-            &shard,
-            &defined.1,
-            &offered.1,
-            live,
-            seen.limit.unwrap_or(LIMIT),
-        ))
-    }
-
-    fn compare(
-        [module, from]: [String; 2],
-        (paths, shard): &(BTreeMap<String, String>, Vec<Entry>),
-        defined: &[Entry],
-        offered: &[Entry],
-        live: Option<HashSet<u64>>,
-        limit: u64,
-    ) -> Self {
-        let is_from = |number: &str| paths.get(number) == Some(&from);
-        let imported: HashSet<u64> = shard
-            .iter()
-            .filter(|entry| {
-                entry.functions.iter().any(|(number, facts)| is_from(number) && !facts.is_declaration)
-            })
-            .map(|entry| entry.guid)
-            .collect();
-        // A module knows the names that it calls or refers to, and those in its shard.
-        let mut known: HashSet<u64> = defined.iter().map(|entry| entry.guid).collect();
-        known.extend(shard.iter().map(|entry| entry.guid));
-        let functions = offered.iter().filter_map(|entry| {
-            let (_, facts) = entry.functions.first()?;
-            let is_imported = imported.contains(&entry.guid);
-            let why_not = || {
-                if live.as_ref().is_some_and(|live| !live.contains(&entry.guid)) {
-                    return "nothing that is kept needs it".to_owned();
-                }
-                why_not(facts, known.contains(&entry.guid), limit)
-            };
-            Some(Function {
-                name: entry.name.clone().unwrap_or_else(|| format!("guid {}", entry.guid)),
-                guid: entry.guid,
-                instructions: facts.instructions,
-                imported: is_imported,
-                why_not: (!is_imported).then(why_not),
-            })
+        let names = files.with_labelled(&from, |bytes| references::read(bytes).ok()?);
+        let name = |guid| Some(String::from_utf8_lossy(names.as_ref()?.name(guid)?).into_owned());
+        let imported = pair.imported.keys().filter_map(|&guid| {
+            let instructions = pair.instructions(guid)?;
+            let name = name(guid).unwrap_or_else(|| format!("guid {guid}"));
+            Some(Function { name, guid, instructions, imported: true, why_not: None })
         });
-        let mut functions: Vec<Function> = functions.collect();
-        functions.sort_by_key(|function| (!function.imported, std::cmp::Reverse(function.instructions)));
-        Self { version: 1, module, from, functions }
+        let refused = refused.into_iter().filter(|function| pair.offered.contains_key(&function.guid));
+        let mut functions: Vec<Function> = imported.chain(refused).collect();
+        functions.sort_by_key(|function| (!function.imported, Reverse(function.instructions), function.guid));
+        let listed: HashSet<u64> = functions.iter().map(|function| function.guid).collect();
+        let others = pair.offered.keys().filter(|guid| !listed.contains(guid));
+        let others = others.filter_map(|&guid| pair.instructions(guid)).count();
+        let note = note.map(|error| {
+            let remedy = error.help().map_or_else(String::new, |help| format!("; {help}"));
+            format!("LLVM's reasons are not known: {error}{remedy}")
+        });
+        Ok(Self { version: 1, module, from, functions, others, note })
     }
 
     /// The JSON.
@@ -144,50 +113,178 @@ impl Functions {
     }
 }
 
-fn living(entries: &[Entry]) -> HashSet<u64> {
-    let lives = |entry: &&Entry| entry.functions.iter().any(|(_, facts)| facts.live);
-    entries.iter().filter(lives).map(|entry| entry.guid).collect()
+impl Pair {
+    /// From the shards of both modules, if they are of the link that was seen. `is_called` says whether a path in them
+    /// is that of the first or the second module.
+    fn of(
+        seen: &Seen,
+        numbers: [usize; 2],
+        shards: [Utf8PathBuf; 2],
+        is_called: impl Fn(&[u8], usize) -> bool,
+    ) -> Result<Self, SeenError> {
+        let mut symbols = [OwnSymbols::new(), OwnSymbols::new()];
+        for (at, place) in shards.iter().enumerate() {
+            if !place.exists() {
+                let help = "run the command where the link ran, or name its output; a build system may keep no shards";
+                return Err(unable(format!("{place} is not there, which says what is imported"), help));
+            }
+            let bytes = regular::read(place.as_std_path()).map_err(IoError::on("read", place))?;
+            let broken = |error| unreadable(place, &error);
+            let shard = shard::read(&bytes).map_err(broken)?;
+            let name = |which| {
+                let found = shard.modules.iter().find(|module| is_called(&module.path, which));
+                found.map_or_else(String::new, |module| module.name().into_owned())
+            };
+            let cost =
+                shard.cost(&name(at)).map_err(|error| unable(error.to_string(), "link by another LLVM"))?;
+            let known = &seen.modules[numbers[at]];
+            let known_cost = [known.own_instructions, known.imported_instructions];
+            if [cost.own_instructions, cost.imported_instructions] != known_cost {
+                return Err(changed(&known.label));
+            }
+            symbols[at] = shard::own_symbols(&bytes, &name(1)).map_err(broken)?.unwrap_or_default();
+        }
+        let [imported, offered] = symbols;
+        Ok(Self { imported, offered })
+    }
+
+    /// The size of a function of the other module, be it one under another name; `None` for a variable.
+    fn instructions(&self, guid: u64) -> Option<u64> {
+        let symbol = self.offered.get(&guid)?;
+        let function = if symbol.is_alias { self.offered.get(symbol.refers_to.first()?)? } else { symbol };
+        function.is_function.then_some(function.instructions)
+    }
+
+    /// From the shards that the link left.
+    fn kept(seen: &Seen, numbers: [usize; 2]) -> Result<Self, SeenError> {
+        let [Some(own), Some(other)] = numbers.map(|number| seen.shard(number)) else {
+            let what = format!("{} does not say where the index shards of its modules are", seen.named);
+            return Err(unable(what, "name the output, or the state directory of the link"));
+        };
+        Self::of(seen, numbers, [own, other], |path, which| {
+            is_called(path, &seen.modules[numbers[which]].label)
+        })
+    }
 }
 
-fn why_not(facts: &Facts, is_known: bool, limit: u64) -> String {
-    let Facts { linkage, not_eligible, no_inline, instructions, .. } = facts;
-    if *not_eligible {
-        "it is not eligible: it refers to what cannot be named from another module".to_owned()
-    } else if INTERPOSABLE.contains(&linkage.as_str()) {
-        format!("its linkage is {linkage}: another definition may take its place")
-    } else if *no_inline {
-        "it is noinline".to_owned()
-    } else if !is_known {
-        "the module does not call it, nor does what it imports".to_owned()
-    } else if *instructions > limit {
-        format!("it has {instructions} instructions, more than the limit of {limit}")
-    } else {
-        format!(
-            "not known: the limit of {limit} shrinks along chains of calls and for calls that are seldom made, and a \
-             reference that is no call imports nothing"
-        )
+fn unable(what: String, help: &str) -> SeenError {
+    SeenError::Unreadable { what, help: help.to_owned() }
+}
+
+fn changed(label: &str) -> SeenError {
+    unable(format!("{label} or a module that it imports has changed since this link"), "link again")
+}
+
+/// Asks the linker: the functions of both modules, and all that LLVM refused to import into the first one.
+fn ask(
+    seen: &Seen,
+    numbers: [usize; 2],
+    files: &mut ModuleFiles,
+    cancel: &Cancel,
+) -> Result<(Pair, Vec<Function>), SeenError> {
+    let runner = ToolRunner { spawner: &LocalSpawner, cancel, directory: Some(seen.root().as_std_path()) };
+    let (mut words, line) = linker(seen, &runner)?;
+    let scratch = scratch("explain")?;
+    let inside = |name: &str| format!("{}/{name}", scratch.path().display());
+    let shards = inside(&"x/".repeat(DEPTH));
+    fs::create_dir_all(&shards).map_err(IoError::on("create directory", &shards))?;
+    words.extend(without_further_outputs(line.arguments(), line.words()));
+    words.extend(["-mllvm", OPTION].map(|word| word.as_bytes().to_vec()));
+    let outputs = [("output=", "program"), ("thinlto-index-only=", "list")];
+    words.extend(outputs.map(|(option, name)| format!("--{option}{}", inside(name)).into_bytes()));
+    words.push(format!("--thinlto-prefix-replace=;{shards}").into_bytes());
+    // A linker with a distributor gives members of archives other names.
+    words.extend(last(line.arguments(), "thinlto-distributor").map(|_| b"--thinlto-distributor=".to_vec()));
+    let output = runner.run(&words).map_err(IoError::on("run the linker in", seen.root()))?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() {
+        let error = text.lines().find(|line| line.contains("error: ")).or(text.lines().last());
+        let error = error.map_or_else(|| output.status.to_string(), str::to_owned);
+        let help = match error.contains(OPTION) {
+            true => "this linker does not know the option: link by lld 15 or later",
+            false => "link again with inputs that stay; a driver removes the object of a source when it ends",
+        };
+        return Err(unable(format!("this link cannot be repeated: {error}"), help));
     }
+    if text.len() > KEEP {
+        let help = "ask about a smaller link of the same modules";
+        return Err(unable(format!("LLVM's reasons take more than {} MiB", KEEP >> 20), help));
+    }
+    let about: Vec<(&str, &str)> =
+        text.split(HEADING).skip(1).filter_map(|part| part.split_once('\n')).collect();
+    let mut find = |number: usize| {
+        let label = &seen.modules[number].label;
+        about.iter().find(|(id, _)| files.label(id) == *label).ok_or_else(|| changed(label))
+    };
+    let [own, other] = [find(numbers[0])?, find(numbers[1])?];
+    let places = [own, other].map(|(id, _)| format!("{shards}{id}.thinlto.bc").into());
+    let pair = Pair::of(seen, numbers, places, |path, which| path == [own, other][which].0.as_bytes())?;
+    Ok((pair, own.1.lines().filter_map(refused).collect()))
+}
+
+/// The linker of the link command, and its line.
+fn linker(seen: &Seen, runner: &ToolRunner<'_>) -> Result<(Vec<Word>, LinkLine), SeenError> {
+    let words: Vec<Word> = seen.command.iter().map(|word| word.clone().into_bytes()).collect();
+    if seen.is_record {
+        let (linker, line) = words.split_at(linker_words(&words));
+        let line = LinkLine::read(line.to_vec()).map_err(LinkCommandError::from);
+        return Ok((linker.to_vec(), line.map_err(LinkError::from)?));
+    }
+    if !words.is_empty()
+        && let Resolved::Link(link) =
+            link_command::resolve(&GivenCommand::new(&words), runner).map_err(LinkError::from)?
+    {
+        return Ok((link.linker, link.line));
+    }
+    Err(unable(format!("{} holds no command of ld.lld", seen.named), "name the output of a link by distlto"))
+}
+
+/// Reads `GUID (NAME): Reason = TooLarge, Threshold = 70, Size = 96, ...`.
+fn refused(line: &str) -> Option<Function> {
+    let (head, facts) = line.rsplit_once(": Reason = ")?;
+    let (guid, name) = head.split_once(' ').unwrap_or((head, ""));
+    let guid = guid.parse().ok()?;
+    let name = name.strip_prefix('(').and_then(|name| name.strip_suffix(')'));
+    let mut facts = facts.split(", ");
+    let reason = facts.next()?;
+    let mut number = |key: &str| facts.next()?.strip_prefix(key)?.strip_prefix(" = ")?.parse::<i64>().ok();
+    let (threshold, size) = (number("Threshold")?, number("Size")?);
+    let why = match reason {
+        "TooLarge" => &*format!("{size} instructions, and the limit for this call is {threshold}"),
+        "NotLive" => "nothing that the link keeps needs it",
+        "InterposableLinkage" => "another definition may take its place",
+        "LocalLinkageNotInModule" => "several modules have a local function of this name and source",
+        "NotEligible" => "its code cannot be moved to another module",
+        "NoInline" => "it must not be inlined",
+        "GlobalVar" => "it is a variable",
+        _ => "LLVM gives no further reason",
+    };
+    Some(Function {
+        name: name.map_or_else(|| format!("guid {guid}"), str::to_owned),
+        guid,
+        instructions: u64::try_from(size).unwrap_or_default(),
+        imported: false,
+        why_not: Some(format!("{reason}: {why}")),
+    })
 }
 
 impl fmt::Display for Functions {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let imported = self.functions.iter().filter(|function| function.imported).count();
-        writeln!(
-            out,
-            "{} imports {imported} of {} functions of {}",
-            printable(&self.module),
-            self.functions.len(),
-            printable(&self.from)
-        )?;
-        for Function { name, instructions, why_not, .. } in &self.functions {
-            let name = demangled(name);
-            let name = printable(&name);
-            match why_not {
-                None => writeln!(out, "{instructions:>7}  {name}: imported")?,
-                Some(why) => writeln!(out, "{instructions:>7}  {name}: {why}")?,
-            }
+        let Self { module, from, functions, others, note, .. } = self;
+        let imported = functions.iter().filter(|function| function.imported).count();
+        let all = functions.len() + others;
+        writeln!(out, "{} imports {imported} of {all} functions of {}", printable(module), printable(from))?;
+        for Function { name, instructions, why_not, .. } in functions {
+            let why = why_not.as_deref().unwrap_or("imported");
+            writeln!(out, "{instructions:>7}  {}: {why}", printable(&demangled(name)))?;
         }
-        Ok(())
+        match note {
+            Some(note) => writeln!(out, "{}", printable(note)),
+            None if *others > 0 => {
+                writeln!(out, "{others} more: no call leads to them, or another module has them too")
+            }
+            None => Ok(()),
+        }
     }
 }
 
@@ -201,197 +298,34 @@ fn demangled(name: &str) -> String {
     }
 }
 
-/// llvm-dis of the compiler's LLVM.
-struct Disassembler<'a> {
-    program: Word,
-    runner: ToolRunner<'a>,
-}
-
-impl<'a> Disassembler<'a> {
-    fn of(seen: &Seen, module: &ModuleFiles, cancel: &'a Cancel) -> Result<Self, SeenError> {
-        let runner = ToolRunner { spawner: &LocalSpawner, cancel, directory: None };
-        match seen.compiler() {
-            Some(compiler) => Self::beside(compiler.to_owned(), runner),
-            None => Ok(Self { program: named_by(seen.place(&module.module).as_std_path()), runner }),
-        }
-    }
-
-    fn beside(compiler: String, runner: ToolRunner<'a>) -> Result<Self, SeenError> {
-        // Debian's clang looks for it in /usr/bin, where another version's may be.
-        if let Some(program) = identity::located(&compiler).and_then(|file| loaded::beside(&file, "llvm-dis"))
-        {
-            return Ok(Self { program: word_of(program.into_os_string()), runner });
-        }
-        let question = vec![compiler.clone().into_bytes(), b"-print-prog-name=llvm-dis".to_vec()];
-        let answer = runner.run(&question).map_err(IoError::on("start", &compiler))?;
-        let program: Word = answer.stdout.trim_ascii_end().to_vec();
-        Ok(Self { program, runner })
-    }
-
-    /// The modules' paths by number, and the entries of a file's index.
-    fn entries(&self, file: &Path) -> Result<(BTreeMap<String, String>, Vec<Entry>), SeenError> {
-        use std::os::unix::ffi::OsStrExt;
-        if !file.exists() {
-            return Err(SeenError::Unreadable {
-                what: format!("{} is not there, which says what is imported", file.display()),
-                help: "run the command where the link ran, or name its output; a build system may keep no shards"
-                    .to_owned(),
-            });
-        }
-        let command =
-            vec![self.program.clone(), b"-o".to_vec(), b"-".to_vec(), file.as_os_str().as_bytes().to_vec()];
-        let failed = |what: String| SeenError::Unreadable {
-            what: format!("{} cannot read {}: {what}", lossy(&self.program), file.display()),
-            help: "install the llvm tools of the compiler's version, and link again if the file has changed"
-                .to_owned(),
-        };
-        let ended = self.runner.run(&command).map_err(|error| failed(error.to_string()))?;
-        if !ended.status.success() {
-            return Err(failed(String::from_utf8_lossy(&ended.stderr).trim().to_owned()));
-        }
-        Ok(read(&String::from_utf8_lossy(&ended.stdout)))
-    }
-
-    /// Those of a module, be it a member of an archive.
-    fn of_module(
-        &self,
-        seen: &Seen,
-        module: &ModuleFiles,
-    ) -> Result<(BTreeMap<String, String>, Vec<Entry>), SeenError> {
-        let file = seen.place(&module.module);
-        let Some(archive) = module.archive.as_deref().filter(|_| !file.is_file()) else {
-            return self.entries(file.as_std_path());
-        };
-        let archive = &seen.place(archive);
-        let bytes = member(archive, module.module.as_str())?;
-        let place = tempfile::NamedTempFile::new().map_err(IoError::on("create", archive))?;
-        fs::write(place.path(), bytes).map_err(IoError::on("write", place.path()))?;
-        self.entries(place.path())
-    }
-}
-
-/// Returns llvm-dis of the LLVM that made a module (`LLVM22.1.8`), or else the one without a version in its name.
-fn named_by(module: &Path) -> Word {
-    let producer = Input::open(module).ok().and_then(|bytes| Some(module::read(&bytes).ok()?.producer));
-    let major = producer.as_deref().and_then(|name| name.strip_prefix("LLVM")?.split('.').next());
-    let versioned = major.map(|major| format!("llvm-dis-{major}"));
-    let found = versioned.filter(|name| program_file(Path::new(name)).is_some());
-    found.unwrap_or_else(|| "llvm-dis".to_owned()).into_bytes()
-}
-
-/// The content of `libx.a(m.o)`; with `#2` at its end, of the second member of that name.
-fn member(archive: &Utf8Path, label: &str) -> Result<Vec<u8>, SeenError> {
-    let missing = || SeenError::Unreadable {
-        what: format!("{archive} holds no member for {label}"),
-        help: "link again: the archive has changed since".to_owned(),
-    };
-    let (name, count) = label
-        .rsplit_once(")#")
-        .map_or((label.trim_end_matches(')'), 1), |(name, count)| (name, count.parse().unwrap_or(1)));
-    let name = name.rsplit_once('(').map_or(name, |(_, name)| name);
-    let members = NamedMembers::open(archive.as_std_path())?;
-    let place = members.places(name.as_bytes()).get(usize::max(count, 1) - 1).ok_or_else(missing)?;
-    Ok(members.member(*place)?)
-}
-
-/// Reads the lines of an index: `^1 = gv: (name: "f", summaries: (function: (module: ^0, ...))) ; guid = 7`.
-fn read(text: &str) -> (BTreeMap<String, String>, Vec<Entry>) {
-    let (mut paths, mut entries) = (BTreeMap::new(), Vec::new());
-    for (number, what) in
-        text.lines().filter(|line| line.starts_with('^')).filter_map(|line| line.split_once(" = "))
-    {
-        if let Some(path) = what.strip_prefix("module: (path: ") {
-            paths.insert(number.to_owned(), quoted(path).unwrap_or_default());
-        } else if let Some(entry) = what.strip_prefix("gv: (") {
-            entries.extend(entry_of(entry));
-        }
-    }
-    (paths, entries)
-}
-
-fn entry_of(text: &str) -> Option<Entry> {
-    let name = text.strip_prefix("name: ").and_then(quoted);
-    let guid = match text.strip_prefix("guid: ") {
-        Some(rest) => number(rest),
-        None => number(text.rsplit_once("; guid = ")?.1),
-    };
-    let functions = text.split("function: (module: ").skip(1).map(|summary| {
-        let module = summary.split([',', ')']).next().unwrap_or_default().to_owned();
-        let after = |key: &str| summary.split_once(key).map_or("", |(_, rest)| rest);
-        let facts = Facts {
-            linkage: after("linkage: ").split([',', ')']).next().unwrap_or_default().to_owned(),
-            not_eligible: after("notEligibleToImport: ").starts_with('1'),
-            live: after("live: ").starts_with('1'),
-            is_declaration: after("importType: ").starts_with("declaration"),
-            no_inline: after("noInline: ").starts_with('1'),
-            instructions: number(after("insts: ")),
-        };
-        (module, facts)
-    });
-    Some(Entry { name, guid, functions: functions.collect() })
-}
-
-/// The number that a text begins with; 0 where there is none.
-fn number(text: &str) -> u64 {
-    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    text[..end].parse().unwrap_or(0)
-}
-
-/// The string that a text begins with, in which `\xx` is a byte.
-fn quoted(text: &str) -> Option<String> {
-    let inner = text.strip_prefix('"')?;
-    let inner = &inner[..inner.find('"')?];
-    let mut bytes = Vec::new();
-    let mut rest = inner.as_bytes();
-    while let [first, after @ ..] = rest {
-        let escaped =
-            after.get(..2).filter(|_| *first == b'\\').and_then(|hex| std::str::from_utf8(hex).ok());
-        match escaped.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    Some(String::from_utf8_lossy(&bytes).into_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const SHARD: &str = "^0 = module: (path: \"a.o\", hash: (1, 2, 3, 4, 5))\n^1 = module: (path: \"d/b \\22.o\", hash: (0))\n\
-        ^2 = gv: (guid: 7, summaries: (function: (module: ^1, flags: (linkage: external, notEligibleToImport: 0, live: 1, \
-        importType: definition), insts: 3, funcFlags: (noInline: 0))))\n\
-        ^3 = gv: (guid: 8, summaries: (function: (module: ^1, flags: (live: 1, importType: declaration), insts: 90)))\n";
-    const OFFERED: &str = "^1 = gv: (name: \"f\", summaries: (function: (module: ^0, flags: (linkage: external, \
-        notEligibleToImport: 0, live: 0), insts: 3, funcFlags: (noInline: 0)))) ; guid = 7\n\
-        ^2 = gv: (name: \"_Z1gi\", summaries: (function: (module: ^0, flags: (linkage: weak, notEligibleToImport: 0), \
-        insts: 90))) ; guid = 8\n\
-        ^3 = gv: (name: \"h\", summaries: (function: (module: ^0, flags: (linkage: external), insts: 200))) ; guid = 9\n\
-        ^4 = gv: (name: \"v\", summaries: (variable: (module: ^0, flags: (linkage: external)))) ; guid = 10\n";
-
     #[test]
-    fn what_is_imported_and_why_the_rest_is_not() {
-        let names = ["a.o", "d/b \".o"].map(str::to_owned);
-        let found = Functions::compare(names, &read(SHARD), &[], &read(OFFERED).1, None, LIMIT).to_string();
-        assert_eq!(
-            found,
-            "a.o imports 1 of 3 functions of d/b \".o\n      3  f: imported\n    200  h: the module does not call it, nor does \
-             what it imports\n     90  g(int): its linkage is weak: another definition may take its place\n"
-        );
-    }
-
-    #[test]
-    fn damaged_text_is_no_panic() {
-        for text in ["^", "^1 = gv: (", "^1 = gv: (name: \"", "^1 = module: (path: \"\\", "^1 = gv: (guid: x"]
-        {
-            let _ = read(text);
+    fn reasons_are_read_as_llvm_prints_them() {
+        let line =
+            "7 (_Z1gi): Reason = TooLarge, Threshold = 70, Size = 96, MaxHotness = unknown, Attempts = 1";
+        let why_not = Some("TooLarge: 96 instructions, and the limit for this call is 70".to_owned());
+        let name = "_Z1gi".to_owned();
+        let expected = Function { name, guid: 7, instructions: 96, imported: false, why_not };
+        assert_eq!(refused(line), Some(expected));
+        let functions = refused(line).into_iter().collect();
+        let [module, from] = ["a.o", "d/b \n.o"].map(str::to_owned);
+        let text = Functions { version: 1, module, from, functions, others: 2, note: None }.to_string();
+        let lines = "a.o imports 0 of 3 functions of d/b \\n.o\n     96  g(int): TooLarge: 96 instructions, and the limit";
+        assert!(text.starts_with(lines) && text.contains("\n2 more: "), "{text}");
+        let nameless =
+            refused("8: Reason = None, Threshold = 0, Size = -1, MaxHotness = cold").expect("a line");
+        assert_eq!((nameless.name.as_str(), nameless.instructions), ("guid 8", 0));
+        for damaged in [
+            "",
+            "7",
+            "7 (f): Reason = ",
+            "x (f): Reason = NoInline, Threshold = 1, Size = 2",
+            "7 (f): Reason = TooLarge, Size = 1",
+        ] {
+            assert_eq!(refused(damaged), None, "{damaged}");
         }
-        assert_eq!(quoted("\"\\2\""), Some("\\2".to_owned()));
     }
 }

@@ -1,7 +1,6 @@
 //! A link that has not been made: its linker is asked for its modules, in a scratch directory, and no backend is run.
 
 use distlto_executor::cancel::Cancel;
-use distlto_planner::state;
 use distlto_planner::words::Word;
 
 use super::{Seen, SeenError};
@@ -26,12 +25,6 @@ impl Seen {
         }
         let graph = index::graph_of(&asked, words, &directory)?;
         let mut seen = Self::of_graph(asked.link.link.line.output().into(), &graph);
-        // Names that do not go with the directory.
-        for module in &mut seen.listing.modules {
-            if let Some(inside) = state::made_of(module.module.as_str(), &directory) {
-                module.module = inside.into();
-            }
-        }
         seen.notes = vec!["its thin link was performed, and nothing else".to_owned()];
         Ok(Ok(seen))
     }

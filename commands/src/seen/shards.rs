@@ -21,7 +21,7 @@ use distlto_prepare::io_error::IoError;
 use distlto_prepare::kind::{Kind, classify_file};
 use distlto_record::inspect::{KnownModule, counted};
 
-use super::files::{Listing, ModuleFiles};
+use super::files::Listing;
 use super::{Seen, SeenError};
 
 /// The suffix of a shard's name, for every producer.
@@ -51,10 +51,8 @@ impl Seen {
         let mut notes = vec![format!("{shape}: {}, each by {words}", counted(modules.len(), "job"))];
         notes.extend(gone(absent, modules.len()));
         let output = file.linker_output.as_ref().map_or_else(|| named.to_string(), ToString::to_string);
-        let files =
-            file.jobs.iter().map(|&job| files(file.module(job), file.shard(job).to_owned())).collect();
-        let listing =
-            Listing { modules: files, compiler: file.common_args.first().cloned(), ..Listing::default() };
+        let shards = file.jobs.iter().map(|&job| file.shard(job).to_owned()).collect();
+        let listing = Listing { shards, ..Listing::default() };
         Ok(Self { output, modules, listing, notes, ..Self::without_runs(named) })
     }
 
@@ -77,14 +75,14 @@ impl Seen {
             let stem = path.strip_prefix(folder).unwrap_or(&path).as_str().trim_end_matches(SHARD);
             let label = own_of(&shard, stem);
             modules.push(known(&label, Some(&shard)));
-            listed.push(files(&label, path));
+            listed.push(path);
         }
         let mut notes = vec![format!("a folder of {}", counted(modules.len(), "index shard"))];
         // Linkers and Buck2's tools leave empty shards for inputs that are no ThinLTO modules.
         notes.extend(
             (empty > 0).then(|| format!("not ThinLTO: {}, whose shard is empty", counted(empty, "object"))),
         );
-        let (modules, listing) = (numbered(modules), Listing { modules: listed, ..Listing::default() });
+        let (modules, listing) = (numbered(modules), Listing { shards: listed, ..Listing::default() });
         Ok(Some(Self { modules, listing, notes, ..Self::without_runs(named) }))
     }
 
@@ -113,19 +111,14 @@ impl Seen {
             }
             absent += usize::from(shard.is_none());
             modules.push(known(label, shard.as_ref()));
-            listed.push(files(label, place.into()));
+            listed.push(place.into());
         }
         let mut notes = vec![format!("a meta file of Buck2's rule: {}", counted(places.len(), "object"))];
         notes.extend((native > 0).then(|| format!("not ThinLTO: {}", counted(native, "object"))));
         notes.extend(gone(absent, modules.len()));
-        let (modules, listing) = (numbered(modules), Listing { modules: listed, ..Listing::default() });
+        let (modules, listing) = (numbered(modules), Listing { shards: listed, ..Listing::default() });
         Ok(Self { modules, listing, notes, ..Self::without_runs(named) })
     }
-}
-
-/// A module that is in a file of its own.
-fn files(module: &str, shard: Utf8PathBuf) -> ModuleFiles {
-    ModuleFiles { module: module.into(), archive: None, shard }
 }
 
 /// Each object of a meta file with the place of its shard.

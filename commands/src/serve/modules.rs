@@ -110,10 +110,15 @@ impl ModuleFiles {
 
     /// Returns the source of the module with this label, if it can be found ([`Self::label`]).
     pub fn source_of(&mut self, label: &str) -> Option<String> {
-        let name = |bytes: &[u8]| source_name(bitcode_of(bytes).unwrap_or(bytes)).ok();
+        self.with_labelled(label, |bytes| source_name(bytes).ok())
+    }
+
+    /// Calls `work` with the bitcode of the module with this label, if it can be found.
+    pub fn with_labelled<T>(&mut self, label: &str, work: impl Fn(&[u8]) -> Option<T>) -> Option<T> {
+        let work = |bytes: &[u8]| work(bitcode_of(bytes).unwrap_or(bytes));
         let file = self.directory.join(label);
         if file.is_file() {
-            return name(&Input::open(&file).ok()?);
+            return work(&Input::open(&file).ok()?);
         }
         let (path, member) = label.strip_suffix(')')?.rsplit_once('(')?;
         let (member, number) = match member.rsplit_once(" #") {
@@ -123,8 +128,8 @@ impl ModuleFiles {
         let archive = self.archive(path)?;
         let mut same = archive.members.iter().filter(|found| found.name == member.as_bytes());
         match &same.nth(number.checked_sub(1)?)?.content {
-            MemberContent::Inside(range) => name(archive.input.get(range.clone())?),
-            MemberContent::Beside(path) => name(&Input::open(path).ok()?),
+            MemberContent::Inside(range) => work(archive.input.get(range.clone())?),
+            MemberContent::Beside(path) => work(&Input::open(path).ok()?),
         }
     }
 
