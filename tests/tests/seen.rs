@@ -293,6 +293,28 @@ fn a_link_that_cannot_be_repeated_says_so_and_has_its_imports() -> Result<()> {
     Ok(())
 }
 
+/// Shards name a member by its file in the link's state, and LLVM by its place in the archive.
+#[test]
+fn imports_from_members_of_archives_are_seen() -> Result<()> {
+    let mut project = Project::create("seen-members", &SOURCES)?;
+    let mut archive = Command::new(project.folder.toolchain.tool("llvm-ar")?);
+    succeed(archive.args(["rcs", "lib.a", "shared.o"]).current_dir(project.path(".")))?;
+    project.objects = ["main.o", "a.o", "b.o", "lib.a"].map(str::to_owned).into();
+    succeed(&mut project.link()?)?;
+    let importer = json(&project, &["explain", "program", "a.o"])?;
+    let import = &importer["imports"][0];
+    ensure!(import["module"] == "lib.a(shared.o)" && import["functions"] == 1, "{importer}");
+    let edit = json(&project, &["explain", "program", "shared.o", "--edit"])?;
+    ensure!(edit["backends"][1]["functions"] == 1 && edit["backends"][2]["functions"] == 1, "{edit}");
+    let asked = answer(&project, &["explain", "program", "a.o", "shared.o"])?;
+    let imports = "a.o imports 1 of 4 functions of lib.a(shared.o)\n";
+    ensure!(asked.starts_with(imports) && asked.contains("  apart: NoInline: "), "{asked}");
+    fs::remove_file(project.path("b.o"))?;
+    let kept = answer(&project, &["explain", "program", "a.o", "shared.o"])?;
+    ensure!(kept.starts_with(imports) && kept.contains("  shared: imported\n"), "{kept}");
+    Ok(())
+}
+
 /// By a build in another directory, and by a linker that is named without its directory.
 #[test]
 fn the_linker_is_asked_where_it_ran() -> Result<()> {
