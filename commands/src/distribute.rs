@@ -29,7 +29,7 @@ use distlto_planner::state::{self, VARIABLE};
 use distlto_planner::words::{path_of, shell_line};
 use distlto_prepare::input::Input;
 use distlto_prepare::io_error::IoError;
-use distlto_prepare::run_directory::{self, RunDirectory};
+use distlto_prepare::leftovers::{self, RunDirectory};
 use distlto_prepare::store::Store;
 use distlto_prepare::warning::warn;
 use distlto_prepare::write::to_standard_output;
@@ -318,7 +318,7 @@ impl OwnDirectories {
         let mut made = BTreeMap::new();
         for parent in parents {
             let place = if parent.as_str().is_empty() { Path::new(".") } else { parent.as_std_path() };
-            run_directory::sweep(place, linker::clean_up_after);
+            leftovers::sweep_killed_runs(place, linker::clean_up_after);
             let own = RunDirectory::make(place)?;
             if let Some(linker) = linker.as_ref().filter(|linker| !linker.keeps_temporaries()) {
                 let files = file.graph.files().map(Utf8Path::as_std_path).chain([job_file]);

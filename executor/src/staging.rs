@@ -163,29 +163,6 @@ impl Drop for Staging<'_> {
     }
 }
 
-/// Removes the leftovers of a killed run from a directory. The caller must hold the lock of everything that writes
-/// there. Returns the number of removed entries.
-pub fn sweep(directory: &Path) -> Result<usize, IoError> {
-    let entries = match fs::read_dir(directory) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(0),
-        Err(error) => return Err(IoError::on("read directory", directory)(error)),
-    };
-    let mut removed = 0;
-    for entry in entries {
-        let entry = entry.map_err(IoError::on("read directory", directory))?;
-        if !entry.file_name().as_encoded_bytes().starts_with(TEMPORARY_PREFIX.as_bytes()) {
-            continue;
-        }
-        let path = entry.path();
-        let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        if is_directory { fs::remove_dir_all(&path) } else { fs::remove_file(&path) }
-            .map_err(IoError::on("remove", &path))?;
-        removed += 1;
-    }
-    Ok(removed)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -226,18 +203,12 @@ mod tests {
     }
 
     #[test]
-    fn dropping_removes_everything_and_sweeping_what_a_killed_run_left() {
+    fn dropping_removes_everything() {
         let place = tempfile::tempdir().unwrap();
         let area = StagingArea::new(Some(place.path()), None);
         let staging = Staging::new(&area, ["a.o".into()]).unwrap();
         fs::write(staging.file(&staging.staged[0].temporary), "x").unwrap();
         drop(staging);
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
-        fs::create_dir(place.path().join(".distlto-tmp-dead")).unwrap();
-        fs::write(place.path().join(".distlto-tmp-dead/a.o"), "x").unwrap();
-        fs::write(place.path().join(".distlto-tmp-file"), "x").unwrap();
-        fs::write(place.path().join("kept"), "x").unwrap();
-        assert_eq!(sweep(place.path()).unwrap(), 2);
-        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
     }
 }

@@ -15,7 +15,7 @@ use std::process::{Child, Command, Stdio};
 
 use distlto_prepare::exit;
 use distlto_prepare::io_error::IoError;
-use distlto_prepare::run_directory::RunDirectory;
+use distlto_prepare::leftovers::RunDirectory;
 
 use crate::call::Call;
 use crate::job;

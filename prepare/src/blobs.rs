@@ -20,10 +20,10 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use crate::io_error::IoError;
+use crate::leftovers::SharedTemporaries;
 use crate::not_regular::NotRegular;
 use crate::private;
 use crate::regular::{self, Links};
-use crate::temporaries::Temporaries;
 use crate::write;
 
 /// A digest of 256 bits.
@@ -61,14 +61,14 @@ pub enum Placed {
 pub struct Blobs {
     root: PathBuf,
     hash: fn(&[u8]) -> BlobDigest,
-    temporaries: Temporaries,
+    temporaries: SharedTemporaries,
     reflinks: AtomicBool,
 }
 
 impl Blobs {
     /// The blobs below `root`, by this hash function. Touches nothing.
     pub fn new(root: &Path, hash: fn(&[u8]) -> BlobDigest) -> Self {
-        let temporaries = Temporaries::new(root.join("tmp"));
+        let temporaries = SharedTemporaries::new(root.join("tmp"));
         Self { root: root.to_owned(), hash, temporaries, reflinks: AtomicBool::new(true) }
     }
 

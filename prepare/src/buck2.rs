@@ -15,7 +15,7 @@ use crate::archive::Contents;
 use crate::error::PrepareError;
 use crate::kind::{self, Kind};
 use crate::names;
-use crate::staged::Staged;
+use crate::staged_directory::StagedDirectory;
 use crate::threads;
 use crate::unpack::{RUST_METADATA, object_in};
 
@@ -58,7 +58,7 @@ pub fn unpack(request: &RuleUnpack<'_>) -> Result<Unpacked, PrepareError> {
     let contents = Contents::open(request.archive, request.architecture)?;
     let members = &contents.members;
     let names = names::argument_file_names(members.iter().map(|member| member.name.as_slice()));
-    let staged = Staged::new(request.directory)?;
+    let staged = StagedDirectory::new(request.directory)?;
     let placed = in_threads(members.len(), |at| {
         let (raw, name) = (&members[at], &names[at]);
         let content = contents.bytes(raw)?;

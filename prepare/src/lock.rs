@@ -4,7 +4,9 @@
 //! names both in a long wait. Returns the outcome; the caller decides how to go on without the lock.
 
 use std::fmt;
-use std::fs::File;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -111,6 +113,13 @@ impl Lock<'_> {
             };
         }
     }
+}
+
+/// Whether an open file or directory is still the one at its place: the last holder of its lock may have renamed or
+/// removed it.
+pub(crate) fn is_in_place(file: &File, place: &Path) -> io::Result<bool> {
+    let (open, there) = (file.metadata()?, fs::metadata(place)?);
+    Ok((open.dev(), open.ino()) == (there.dev(), there.ino()))
 }
 
 impl fmt::Display for Lock<'_> {

@@ -9,7 +9,6 @@ use std::path::Path;
 use rayon::prelude::*;
 
 use crate::archive::{Bytes, Content, Contents, RawMember};
-use crate::directory::Directory;
 use crate::error::PrepareError;
 use crate::frame;
 use crate::input::Input;
@@ -17,6 +16,7 @@ use crate::io_error::IoError;
 use crate::kind::{self, Kind};
 use crate::manifest::{Manifest, Member};
 use crate::names;
+use crate::objects_directory::ObjectsDirectory;
 use crate::record::{self, FileStamp, MemberSource, UnpackRecord};
 use crate::store::Store;
 use crate::write;
@@ -47,7 +47,7 @@ pub fn unpack(request: &Unpack<'_>) -> Result<Manifest, PrepareError> {
 /// an error or a kill each file is whole, the old one or the new one, and the next run completes the rest. Waits
 /// while another process unpacks into the same directory.
 pub fn unpack_all(requests: &[Unpack<'_>]) -> Vec<Result<Manifest, PrepareError>> {
-    let directories = Directory::open_all(requests.iter().map(|request| request.directory));
+    let directories = ObjectsDirectory::open_all(requests.iter().map(|request| request.directory));
     requests
         .par_iter()
         .zip(directories)

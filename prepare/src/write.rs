@@ -1,7 +1,7 @@
 //! The one way files are written: beside their place, then renamed; and only when the content differs.
 //!
 //! A killed run leaves the old file or the new one. A temporary's name begins with [`TEMPORARY_PREFIX`],
-//! so the next run can recognise it and sweep it.
+//! so the next run can recognise it and sweep it ([`crate::leftovers`]).
 
 use std::fs;
 use std::io::{self, Write};
@@ -122,22 +122,6 @@ pub fn to_standard_output(bytes: &[u8]) -> Result<(), IoError> {
         }
         _ => Ok(()),
     }
-}
-
-/// Removes the temporaries that killed runs have left in `directory`. Only for callers who know, by a lock, that
-/// no other run is writing there. Returns how many there were.
-pub fn sweep(directory: &Path) -> Result<usize, IoError> {
-    let mut swept = 0;
-    for entry in fs::read_dir(directory).map_err(IoError::on("list", directory))? {
-        let entry = entry.map_err(IoError::on("list", directory))?;
-        let temporary = entry.file_name().as_encoded_bytes().starts_with(TEMPORARY_PREFIX.as_bytes());
-        // A directory of such a name is not a temporary of this module.
-        if temporary && entry.file_type().is_ok_and(|kind| !kind.is_dir()) {
-            remove(&entry.path())?;
-            swept += 1;
-        }
-    }
-    Ok(swept)
 }
 
 /// Removes a file; one that is already gone is no error.

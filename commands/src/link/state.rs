@@ -15,6 +15,7 @@ use distlto_planner::state::Place;
 use distlto_planner::words::{Word, path_of};
 use distlto_prepare::frame;
 use distlto_prepare::io_error::IoError;
+use distlto_prepare::leftovers::{self, LeftoverKind};
 use distlto_prepare::private::{self, Exposed, Reach};
 use distlto_prepare::regular;
 use distlto_prepare::warning::warn;
@@ -22,7 +23,6 @@ use miette::Diagnostic;
 use rustix::fs::statvfs;
 use tempfile::TempDir;
 
-use distlto_executor::staging;
 use distlto_executor::variables::{self, Reader};
 
 use super::error::LinkError;
@@ -264,7 +264,7 @@ fn bytes_below(directory: &Path) -> u64 {
 
 /// Removes every temporary below a directory.
 fn sweep(directory: &Path) -> Result<(), IoError> {
-    staging::sweep(directory)?;
+    leftovers::sweep(directory, LeftoverKind::All)?;
     for entry in fs::read_dir(directory).map_err(IoError::on("read", directory))? {
         let entry = entry.map_err(IoError::on("read", directory))?;
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {

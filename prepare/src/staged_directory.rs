@@ -8,25 +8,24 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::input::Input;
 use crate::io_error::IoError;
-use crate::lock::{Lock, Patience};
+use crate::lock::{Lock, Patience, is_in_place};
 use crate::names;
 use crate::regular::Links;
 use crate::write::{self, TEMPORARY_PREFIX};
 
-/// The directory out of sight. Dropped before [`Staged::settle`], it is removed with all that is in it.
-pub(crate) struct Staged {
+/// The directory out of sight. Dropped before [`StagedDirectory::settle`], it is removed with all that is in it.
+pub(crate) struct StagedDirectory {
     target: PathBuf,
     path: PathBuf,
     /// Open and locked, so that a second run for the same target waits.
     directory: File,
 }
 
-impl Staged {
+impl StagedDirectory {
     /// Makes an empty directory for files that are to be in `target`: in it if it exists, else beside it.
     ///
     /// Its name follows from the target's, so the next run finds and removes the directory of a killed one.
@@ -89,7 +88,7 @@ impl Staged {
     }
 }
 
-impl Drop for Staged {
+impl Drop for StagedDirectory {
     fn drop(&mut self) {
         // Gone after a rename. If it cannot be removed, the next run removes or reports it.
         let _ = fs::remove_dir_all(&self.path);
@@ -114,10 +113,7 @@ fn make(path: &Path) -> Result<File, IoError> {
             Err(error) if error.source.kind() == ErrorKind::NotFound => continue,
             held => held?.0,
         };
-        // The last holder of the lock may have renamed or removed the directory meanwhile.
-        let locked = file.metadata().map_err(IoError::on("open directory", path))?;
-        let same = |found: fs::Metadata| (found.dev(), found.ino()) == (locked.dev(), locked.ino());
-        if !path.metadata().is_ok_and(same) {
+        if !is_in_place(&file, path).unwrap_or(false) {
             continue;
         }
         if !left {

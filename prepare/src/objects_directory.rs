@@ -9,17 +9,17 @@ use std::path::{Path, PathBuf};
 
 use crate::error::PrepareError;
 use crate::io_error::IoError;
+use crate::leftovers::{self, LeftoverKind};
 use crate::lock::{Lock, Locked, Patience};
 use crate::regular::Links;
-use crate::write;
 
 /// A directory that no other run of distlto writes to while this value lives.
-pub(crate) struct Directory {
+pub(crate) struct ObjectsDirectory {
     pub path: PathBuf,
     _lock: File,
 }
 
-impl Directory {
+impl ObjectsDirectory {
     /// Opens the directory of each path. Two paths of one directory are an error.
     pub(crate) fn open_all<'a>(paths: impl Iterator<Item = &'a Path>) -> Vec<Result<Self, PrepareError>> {
         let mut opened: Vec<_> = paths.map(open).collect();
@@ -54,7 +54,7 @@ fn open(path: &Path) -> Result<(PathBuf, File, (u64, u64)), PrepareError> {
 fn lock_and_sweep(path: &Path, file: &File) -> Result<(), PrepareError> {
     // Without locks two runs still write whole files, but neither may sweep.
     if lock(path).ask(file)? == Locked::Held {
-        write::sweep(path)?;
+        leftovers::sweep(path, LeftoverKind::Files)?;
     }
     Ok(())
 }
