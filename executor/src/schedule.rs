@@ -98,8 +98,7 @@ pub struct Schedule {
     alone: bool,
     /// Whether an action has to find room even if nothing runs here.
     first_waits: bool,
-    left: u64,
-    /// Of all actions.
+    /// The times of all actions.
     total: u64,
     stopped: bool,
     /// Actions that will not run, not yet returned to the caller.
@@ -139,7 +138,7 @@ impl Schedule {
                 }
             }
         }
-        let left = entries.values().fold(0_u64, |sum, entry| sum.saturating_add(entry.time));
+        let total = entries.values().fold(0_u64, |sum, entry| sum.saturating_add(entry.time));
         let least = least_of(&entries);
         let mut schedule = Self {
             policy,
@@ -153,8 +152,7 @@ impl Schedule {
             running_here: 0,
             alone: false,
             first_waits: false,
-            left,
-            total: left,
+            total,
             stopped: false,
             abandoned: Vec::new(),
         };
@@ -169,7 +167,6 @@ impl Schedule {
     /// Adds one more wanted action without dependencies and dependents among the others.
     pub fn add(&mut self, graph: &ActionGraph, id: ActionId, weight: Weight) {
         let entry = Entry::new(graph, id, weight);
-        self.left = self.left.saturating_add(entry.time);
         self.total = self.total.saturating_add(entry.time);
         self.least = match self.entries.is_empty() {
             true => entry.needs,
@@ -271,11 +268,6 @@ impl Schedule {
         self.running == 0 && !self.has_ready()
     }
 
-    /// The sum of the times of all actions that have not ended, for an estimate of the time left.
-    pub fn cost_left(&self) -> u64 {
-        self.left
-    }
-
     /// The sum of the times of all actions.
     pub fn total_cost(&self) -> u64 {
         self.total
@@ -291,7 +283,7 @@ impl Schedule {
         self.entries.is_empty()
     }
 
-    /// The estimated time of an action, which is its part of [`Schedule::cost_left`]; 1 for one not wanted.
+    /// The estimated time of an action, which is its part of [`Schedule::total_cost`]; 1 for one not wanted.
     pub fn cost(&self, id: ActionId) -> u64 {
         self.entries.get(&id).map_or(1, |entry| entry.time)
     }
@@ -336,7 +328,6 @@ impl Schedule {
         while let Some(next) = reached.pop() {
             let Some(entry) = self.entries.get(&next) else { continue };
             if let State::Waiting(_) = entry.state {
-                self.left = self.left.saturating_sub(entry.time);
                 self.abandon(next, State::Skipped(id));
                 skipped.push(next);
                 reached.extend(self.dependents(next));
@@ -361,7 +352,6 @@ impl Schedule {
         if let Some(entry) = self.entries.get_mut(&id) {
             entry.alone = true;
             entry.priority = u64::MAX;
-            self.left = self.left.saturating_add(entry.time);
         }
         self.enqueue(id);
         true
@@ -381,9 +371,6 @@ impl Schedule {
     pub fn again(&mut self, id: ActionId) -> bool {
         if self.stopped || !self.end(id, State::Ready) {
             return false;
-        }
-        if let Some(entry) = self.entries.get(&id) {
-            self.left = self.left.saturating_add(entry.time);
         }
         self.enqueue(id);
         true
@@ -488,7 +475,6 @@ impl Schedule {
                 self.alone = false;
             }
         }
-        self.left = self.left.saturating_sub(entry.time);
         if let Some(reserved) = &mut self.reserved {
             reserved.overtaking.remove(&id);
         }

@@ -5,11 +5,10 @@
 
 use std::env::args;
 use std::error::Error as StdError;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use distlto_reapi::action::Action;
-use distlto_reapi::blob::{Blob, digest_of_file};
+use distlto_reapi::blob::Blob;
 use distlto_reapi::execute::{ExecuteOptions, ExecutedAction};
 use distlto_reapi::merkle::Tree;
 use distlto_reapi::{Client, Digest, Error, Options};
@@ -25,7 +24,7 @@ async fn main() -> Result<(), Box<dyn StdError>> {
     let mut tree = Tree::new();
     let mut blobs = Vec::new();
     for path in files.iter().map(PathBuf::from) {
-        let digest = digest_of_file(&mut File::open(&path)?)?;
+        let digest = Digest::of(&std::fs::read(&path)?);
         let name = path.file_name().and_then(|name| name.to_str()).ok_or("a file has a name in UTF-8")?;
         tree.add_file(name, digest, false)?;
         blobs.push(Blob::file(digest, path));

@@ -19,9 +19,7 @@ pub struct Action {
     pub arguments: Vec<String>,
     /// Variables, in any order.
     pub environment: Vec<(String, String)>,
-    /// Where it runs, relative to the input root; empty for the root.
-    pub working_directory: String,
-    /// Files and directories that it makes, relative to the working directory, in any order.
+    /// Files and directories that it makes, relative to the input root, in any order.
     pub output_paths: Vec<String>,
     /// Properties that a worker must have, in any order.
     pub platform: Vec<(String, String)>,
@@ -29,8 +27,6 @@ pub struct Action {
     pub input_root: Digest,
     /// How long it may run; the server's own limit if `None`.
     pub timeout: Option<Duration>,
-    /// That its result is to be in no cache.
-    pub do_not_cache: bool,
     /// Bytes that distinguish it from otherwise equal actions.
     pub salt: Vec<u8>,
 }
@@ -42,11 +38,9 @@ impl Action {
             arguments,
             input_root,
             environment: Vec::new(),
-            working_directory: String::new(),
             output_paths: Vec::new(),
             platform: Vec::new(),
             timeout: None,
-            do_not_cache: false,
             salt: Vec::new(),
         }
     }
@@ -66,7 +60,6 @@ impl Action {
             arguments: self.arguments.clone(),
             environment_variables: sorted(&self.environment).into_iter().map(variable).collect(),
             platform: platform.clone(),
-            working_directory: self.working_directory.clone(),
             output_paths,
             ..Default::default()
         };
@@ -79,9 +72,9 @@ impl Action {
             command_digest: Some(command.digest().message()),
             input_root_digest: Some(self.input_root.message()),
             timeout,
-            do_not_cache: self.do_not_cache,
             salt: self.salt.clone(),
             platform,
+            ..Default::default()
         };
         EncodedAction { action: Blob::new(action.encode_to_vec()), command }
     }

@@ -11,18 +11,13 @@ use crate::method::Method;
 use crate::proto;
 
 /// The cached result of an action.
-pub async fn get(
-    calls: &Calls,
-    action: Digest,
-    inline: &[String],
-) -> Result<Option<proto::ActionResult>, Error> {
+pub async fn get(calls: &Calls, action: Digest) -> Result<Option<proto::ActionResult>, Error> {
     let message = proto::GetActionResultRequest {
         instance_name: calls.options.instance.clone(),
         action_digest: Some(action.message()),
         inline_stdout: true,
         inline_stderr: true,
-        inline_output_files: inline.to_vec(),
-        digest_function: 0,
+        ..Default::default()
     };
     let get = |attempt: Arc<Attempt>| {
         let mut stub = stub!(attempt, action_cache, ActionCacheClient);

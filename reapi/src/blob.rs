@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use prost::bytes::Bytes;
 
-use crate::digest::{Digest, Hasher};
+use crate::digest::Digest;
 
 /// A blob, and where its bytes are. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -73,20 +73,6 @@ impl Blob {
         match &self.source {
             Source::Bytes(bytes) => Ok(Box::new(io::Cursor::new(bytes.clone()))),
             Source::File(path) => Ok(Box::new(File::open(&**path)?)),
-        }
-    }
-}
-
-/// The digest of a file, read piece by piece.
-pub fn digest_of_file(file: &mut File) -> io::Result<Digest> {
-    let mut hasher = Hasher::default();
-    let mut buffer = vec![0; 128 * 1024];
-    loop {
-        match file.read(&mut buffer) {
-            Ok(0) => return Ok(hasher.finish()),
-            Ok(count) => hasher.update(&buffer[..count]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
         }
     }
 }

@@ -103,20 +103,9 @@ impl Client {
         self.inner.downloads.path(digest, path, executable).await
     }
 
-    /// Downloads a blob over the content of an open file, which is of use only if this succeeds. `path` is for
-    /// messages.
-    pub async fn download_into(&self, digest: Digest, file: std::fs::File, path: &Path) -> Result<(), Error> {
-        self.inner.downloads.file(digest, file, path).await
-    }
-
-    /// Returns the cached result of an action; `None` on a miss. Its blobs may be gone. `inline` names outputs that may
-    /// come with their content.
-    pub async fn action_result(
-        &self,
-        action: Digest,
-        inline: &[String],
-    ) -> Result<Option<proto::ActionResult>, Error> {
-        action_cache::get(&self.inner.calls, action, inline).await
+    /// Returns the cached result of an action; `None` on a miss. Its blobs may be gone.
+    pub async fn action_result(&self, action: Digest) -> Result<Option<proto::ActionResult>, Error> {
+        action_cache::get(&self.inner.calls, action).await
     }
 
     /// Writes the action cache.

@@ -2,8 +2,8 @@
 //!
 //! Nothing is handed over, and no file gets its name, before its digest was checked.
 
-use std::fs::{File, Permissions};
-use std::io::{self, Seek, Write};
+use std::fs::Permissions;
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -49,18 +49,6 @@ impl Downloads {
         }
     }
 
-    /// A blob in place of all that an open file holds. `path` is for messages.
-    pub async fn file(&self, digest: Digest, mut file: File, path: &Path) -> Result<(), Error> {
-        let failed = |source| Error::Io { path: path.to_owned(), source: Arc::new(source) };
-        empty(&mut file).map_err(failed)?;
-        if let Some(bytes) = self.small(digest).await? {
-            let write = move || file.write_all(&bytes);
-            return spawn_blocking(write).await.map_err(|_| Error::Shutdown)?.map_err(failed);
-        }
-        let sink = Sink::File(tokio::fs::File::from_std(file), path.to_owned());
-        self.large(digest, sink).await.map(drop)
-    }
-
     /// A blob as a file that has its name only when it is complete.
     pub async fn path(&self, digest: Digest, path: &Path, executable: bool) -> Result<(), Error> {
         let failed = |source| Error::Io { path: path.to_owned(), source: Arc::new(source) };
@@ -77,8 +65,14 @@ impl Downloads {
         #[cfg(unix)]
         builder.permissions(mode);
         let temporary = builder.tempfile_in(directory).map_err(failed)?;
-        let file = temporary.as_file().try_clone().map_err(failed)?;
-        self.file(digest, file, path).await?;
+        let mut file = temporary.as_file().try_clone().map_err(failed)?;
+        if let Some(bytes) = self.small(digest).await? {
+            let write = move || file.write_all(&bytes);
+            spawn_blocking(write).await.map_err(|_| Error::Shutdown)?.map_err(failed)?;
+        } else {
+            let sink = Sink::File(tokio::fs::File::from_std(file), path.to_owned());
+            self.large(digest, sink).await?;
+        }
         temporary.persist(path).map_err(|error| failed(error.error)).map(drop)
     }
 
@@ -108,13 +102,4 @@ impl Downloads {
         read(&self.calls, &self.capabilities, digest, &mut sink).await?;
         Ok(sink)
     }
-}
-
-/// Makes a file empty. One that is empty stays as it is: where a file was made shorter, ext4 writes it out when it is closed.
-fn empty(file: &mut File) -> io::Result<()> {
-    file.rewind()?;
-    if file.metadata()?.len() > 0 {
-        file.set_len(0)?;
-    }
-    Ok(())
 }

@@ -30,25 +30,15 @@ const CANCEL_LIMIT: Duration = Duration::from_secs(5);
 pub struct ExecuteOptions {
     /// Runs it even if its result is cached: for a cached result with blobs that are gone.
     pub skip_cache_lookup: bool,
-    /// Smaller runs earlier; 0 is the server's default.
-    pub priority: i32,
     /// How long it may be queued.
     pub queue_deadline: Duration,
     /// How long it may run, transfers of the worker included; for ever if `None`.
     pub run_deadline: Option<Duration>,
-    /// Outputs that may come with their content in the result.
-    pub inline: Vec<String>,
 }
 
 impl Default for ExecuteOptions {
     fn default() -> Self {
-        Self {
-            skip_cache_lookup: false,
-            priority: 0,
-            queue_deadline: Duration::from_secs(600),
-            run_deadline: None,
-            inline: Vec::new(),
-        }
+        Self { skip_cache_lookup: false, queue_deadline: Duration::from_secs(600), run_deadline: None }
     }
 }
 
@@ -217,7 +207,7 @@ impl<'a, O: FnMut(Stage) + Send> Execution<'a, O> {
         if self.options.skip_cache_lookup {
             return Ok(None);
         }
-        let Some(result) = action_cache::get(self.calls, self.action, &self.options.inline).await? else {
+        let Some(result) = action_cache::get(self.calls, self.action).await? else {
             return Ok(None);
         };
         self.reach(Stage::Completed);
@@ -275,15 +265,12 @@ impl<'a, O: FnMut(Stage) + Send> Execution<'a, O> {
     ) -> impl Future<Output = Result<Streaming<Operation>, AttemptFailure>> + use<O> {
         let mut stub = stub!(attempt, execution, ExecutionClient);
         let wait = self.operation.clone().map(|name| attempt.request(proto::WaitExecutionRequest { name }));
-        let priority = self.options.priority;
         let execute = attempt.request(proto::ExecuteRequest {
             instance_name: self.calls.options.instance.clone(),
             skip_cache_lookup: self.options.skip_cache_lookup,
             action_digest: Some(self.action.message()),
-            execution_policy: (priority != 0).then_some(proto::ExecutionPolicy { priority }),
             inline_stdout: true,
             inline_stderr: true,
-            inline_output_files: self.options.inline.clone(),
             ..Default::default()
         });
         async move {

@@ -85,10 +85,3 @@ impl Statistics {
         }
     }
 }
-
-impl Snapshot {
-    /// Round trips: calls of every kind.
-    pub fn round_trips(&self) -> u64 {
-        self.calls.values().sum()
-    }
-}

@@ -64,9 +64,6 @@ pub struct RunRecord {
     /// Why it ended early, besides the actions that failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<FailureCause>,
-    /// The linker's standard error, cut to a limit.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub linker_said: String,
     /// Warnings, besides those that commands printed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,

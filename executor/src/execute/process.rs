@@ -165,7 +165,7 @@ pub fn run_keeping(
             rustix::io::ioctl_fionbio(reader, true)?;
         }
         let child = spawner.spawn(command, out_writer, err_writer)?;
-        let stream = |reader| Stream { reader: Some(reader), captured: Captured::keeping(keep), sink: None };
+        let stream = |reader| Stream { reader: Some(reader), captured: Captured::keeping(keep) };
         attend(child, stream(out_reader), stream(err_reader), cancel, grace)
     })
 }
@@ -218,8 +218,8 @@ struct Attended {
 /// Reads the output of a child until it ends, or ends it.
 fn attend(
     mut child: Box<dyn Child>,
-    mut stdout: Stream<'_>,
-    mut stderr: Stream<'_>,
+    mut stdout: Stream,
+    mut stderr: Stream,
     cancel: &Cancel,
     grace: Duration,
 ) -> io::Result<Attended> {
@@ -285,18 +285,13 @@ impl Ending {
     }
 }
 
-/// Receives the output of a command, piece by piece.
-type Sink<'a> = &'a dyn Fn(&[u8]);
-
 /// One captured stream; without a reader once it has come to its end.
-struct Stream<'a> {
+struct Stream {
     reader: Option<OwnedFd>,
     captured: Captured,
-    /// Receives the output in place of `captured`.
-    sink: Option<Sink<'a>>,
 }
 
-impl Stream<'_> {
+impl Stream {
     /// Reads the available output. Stops after one megabyte, so that a flood of output cannot delay a signal.
     fn drain(&mut self) -> io::Result<()> {
         let Some(reader) = &self.reader else { return Ok(()) };
@@ -307,10 +302,7 @@ impl Stream<'_> {
                     self.reader = None;
                     break;
                 }
-                Ok(count) => match self.sink {
-                    Some(sink) => sink(&buffer[..count]),
-                    None => self.captured.push(&buffer[..count]),
-                },
+                Ok(count) => self.captured.push(&buffer[..count]),
                 Err(rustix::io::Errno::AGAIN) => break,
                 Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
@@ -322,8 +314,8 @@ impl Stream<'_> {
 
 /// Sleeps until there is output, the child has ended, or the run is cancelled.
 fn wait_for_news(
-    stdout: &Stream<'_>,
-    stderr: &Stream<'_>,
+    stdout: &Stream,
+    stderr: &Stream,
     child: &dyn Child,
     cancel: &Cancel,
     ending: &Ending,

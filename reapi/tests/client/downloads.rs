@@ -1,6 +1,5 @@
 //! Downloads: merged, gone on with where they were cut, and never handed over when they are wrong.
 
-use std::fs::File;
 use std::os::unix::fs::PermissionsExt;
 
 use distlto_reapi::blob::Blob;
@@ -138,8 +137,7 @@ fn files() -> Tested {
         }
         // Another content, which is longer.
         std::fs::write(&path, vec![1; 400_000])?;
-        let file = File::options().write(true).open(&path)?;
-        wait(client.download_into(blob.digest(), file, &path))?;
+        wait(client.download_to(blob.digest(), &path, false))?;
         assert_eq!(std::fs::read(&path)?, content(3, size));
     }
     let nowhere = folder.path().join("nowhere/file");

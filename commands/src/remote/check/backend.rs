@@ -109,7 +109,6 @@ impl Sample {
             skip_cache_lookup: true,
             queue_deadline: settings.queue_time,
             run_deadline: Some(run_time(settings)),
-            ..ExecuteOptions::default()
         };
         let (begun, began) = (Instant::now(), SystemTime::now());
         match client.execute(prepared.action, &options, |_| {}).await {
@@ -298,7 +297,7 @@ fn worker(result: &proto::ActionResult) -> String {
 
 /// Whether the server has the result for the next one who asks.
 async fn kept(client: &Client, prepared: &Prepared, report: &mut CheckedSentences) {
-    match client.action_result(prepared.action, &[]).await {
+    match client.action_result(prepared.action).await {
         Ok(Some(_)) => report.good("the worker's result is in the action cache"),
         Ok(None) => {
             report.note("the worker's result is not in the action cache: every link compiles all again")

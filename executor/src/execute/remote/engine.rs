@@ -296,7 +296,6 @@ impl Engine {
             skip_cache_lookup: request.anew,
             queue_deadline: self.setup.queue_time,
             run_deadline: self.setup.run_time,
-            ..ExecuteOptions::default()
         };
         for repairs in 0.. {
             flight.reach(FlightStage::Uploading);

@@ -66,7 +66,7 @@ impl Engine {
         described: &Described<'_>,
         outputs: &[Output<'_>],
     ) -> Result<Option<Hit>, Error> {
-        let Some(result) = client.action_result(described.encoded.digest(), &[]).await? else {
+        let Some(result) = client.action_result(described.encoded.digest()).await? else {
             return Ok(None);
         };
         if result.exit_code != 0 {
