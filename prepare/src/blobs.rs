@@ -21,9 +21,8 @@ use rustix::io::Errno;
 
 use crate::io_error::IoError;
 use crate::leftovers::SharedTemporaries;
-use crate::not_regular::NotRegular;
 use crate::private;
-use crate::regular::{self, Links};
+use crate::regular::{self, Links, NotRegular};
 use crate::write;
 
 /// A digest of 256 bits.

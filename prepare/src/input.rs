@@ -13,8 +13,7 @@ use memmap2::Mmap;
 
 use crate::error::PrepareError;
 use crate::io_error::IoError;
-use crate::not_regular::NotRegular;
-use crate::regular;
+use crate::regular::{self, NotRegular};
 
 /// Below this many bytes reading costs less than mapping.
 const READ_BELOW: u64 = 64 * 1024;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use miette::Diagnostic;
 use thiserror::Error;
 
-use crate::not_regular::NotRegular;
+use crate::regular::NotRegular;
 
 /// A file or directory that could not be read, written, renamed or removed.
 #[derive(Debug, Error, Diagnostic)]

@@ -4,7 +4,7 @@
 //! knows nothing of links and plans. The small tools that Buck2's rules call beside it (copy, archive mapper, merger of
 //! statistics) are here too, since they need nothing else.
 
-mod archive;
+pub mod archive;
 pub mod archive_mapper;
 pub mod blobs;
 pub mod buck2;
@@ -25,15 +25,11 @@ pub mod limits;
 pub mod lock;
 pub mod manifest;
 pub mod member;
-pub mod member_at;
 pub mod message;
 pub mod mutex;
-pub mod named_members;
 pub mod names;
 mod native;
-mod not_regular;
 mod objects_directory;
-pub mod peek;
 pub mod private;
 pub mod prune;
 mod record;

@@ -4,16 +4,17 @@
 //! others can write, so every file of them is opened here: anything but a regular file is an error that names its kind.
 //! Does not depend on the content of the files.
 
-use std::fs::{File, Metadata, OpenOptions};
+use std::error::Error;
+use std::fmt;
+use std::fs::{File, FileType, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use crate::io_error::IoError;
-use crate::not_regular::NotRegular;
 
 /// Whether a symbolic link in the place of a file is followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,6 +85,37 @@ pub fn check_place(path: &Path) -> io::Result<()> {
     match path.metadata() {
         Ok(found) if !found.is_file() => Err(NotRegular::of(found.file_type())),
         _ => Ok(()),
+    }
+}
+
+/// The kind of a file in the place of a regular one; the cause of an [`io::Error`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NotRegular(&'static str);
+
+impl fmt::Display for NotRegular {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "it is not a regular file but {}", self.0)
+    }
+}
+
+impl Error for NotRegular {}
+
+impl NotRegular {
+    /// Whether an error is one of this kind.
+    pub fn is_cause(error: &io::Error) -> bool {
+        error.get_ref().is_some_and(|cause| cause.is::<Self>())
+    }
+
+    pub(crate) fn of(kind: FileType) -> io::Error {
+        let what = match kind {
+            kind if kind.is_dir() => "a directory",
+            kind if kind.is_fifo() => "a named pipe",
+            kind if kind.is_socket() => "a socket",
+            kind if kind.is_symlink() => "a symbolic link",
+            _ => "a device",
+        };
+        // Callers that repair damage treat it as damage.
+        io::Error::new(ErrorKind::InvalidData, Self(what))
     }
 }
 

@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use distlto_planner::words::{Word, lossy, path_of};
-use distlto_prepare::peek::files_beside;
+use distlto_prepare::archive::files_beside;
 use rayon::prelude::*;
 
 use super::file_state::{FileState, Start};

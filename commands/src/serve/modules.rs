@@ -22,7 +22,7 @@ use distlto_planner::words::Word;
 use distlto_prepare::input::Input;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::kind::{Kind, bitcode_of, classify};
-use distlto_prepare::member_at::{LocatedMember, MemberContent, located_members, splits};
+use distlto_prepare::member::{LocatedMember, MemberContent, located_members, splits};
 use distlto_prepare::names::escape_path;
 use distlto_prepare::write::write_if_changed;
 
