@@ -76,6 +76,13 @@ pub struct JobAttempt {
     pub result: Result<(), Cause>,
 }
 
+impl JobAttempt {
+    /// Whether a worker of an engine ran its command.
+    pub(crate) fn ran_elsewhere(&self) -> bool {
+        self.executed.as_ref().is_some_and(|executed| executed.worker.is_some())
+    }
+}
+
 /// Runs one job. In any case no temporary is left, and an earlier output is intact unless the job succeeded.
 pub fn run(job: &Job<'_>, site: Site, estimate: Duration, context: &Context<'_>) -> JobAttempt {
     let mut told = JobAttempt {

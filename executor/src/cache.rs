@@ -2,7 +2,6 @@
 //!
 //! Knows keys and files. How keys come from commands and inputs is decided in `describe`.
 
-mod results;
 pub mod store;
 
 use distlto_prepare::io_error::IoError;

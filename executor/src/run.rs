@@ -8,9 +8,8 @@
 
 mod arrivals;
 mod event;
+mod exhaustion;
 mod jobs;
-mod killed;
-mod lack;
 mod runner;
 mod shared;
 mod workers;

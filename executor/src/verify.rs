@@ -6,15 +6,25 @@
 //! Knows nothing of how a command is run.
 
 mod contents;
-mod expectation;
 mod inputs;
 mod outputs;
 mod refusal;
 mod versions;
 mod zeros;
 
-pub use expectation::Expectation;
+use distlto_planner::contents::Contents;
+use distlto_prepare::kind::Native;
+
 pub(crate) use inputs::NO_SHARD;
 pub use inputs::{Backend, Modules};
 pub use outputs::{check_object, check_result};
 pub use refusal::{Refusal, Refused};
+
+/// Requirements on the native object of one backend compilation, known before it runs. The default is satisfied by any native object.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Expectation {
+    /// Format and machine; any when `None`.
+    pub native: Option<Native>,
+    /// The required contents, where they are known.
+    pub contents: Option<Contents>,
+}

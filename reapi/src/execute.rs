@@ -9,6 +9,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use bazel_remote_apis::google::longrunning::{CancelOperationRequest, Operation, operation};
+use bazel_remote_apis::google::protobuf::Timestamp;
 use prost::Message;
 use tokio::time::{Instant, timeout, timeout_at};
 use tonic::{Code, Status, Streaming};
@@ -348,5 +349,43 @@ impl<'a, O: FnMut(Stage) + Send> Execution<'a, O> {
         let limit = if queued { Some(self.options.queue_deadline) } else { self.options.run_deadline };
         let limit = limit.unwrap_or_default();
         Error::Deadline { endpoint: self.calls.endpoint(), action: self.action, queued, limit }
+    }
+}
+
+/// How long the command ran; `None` where the worker does not say, or says that it took no time. By the worker's clock:
+/// only lengths are of use elsewhere. A cached result has the times of its first execution.
+pub fn command_time(metadata: &proto::ExecutedActionMetadata) -> Option<Duration> {
+    between(metadata.execution_start_timestamp.as_ref()?, metadata.execution_completed_timestamp.as_ref()?)
+}
+
+/// How long the worker had the action, fetching of inputs and uploading of outputs included; `None` as for the command.
+pub fn worker_time(metadata: &proto::ExecutedActionMetadata) -> Option<Duration> {
+    between(metadata.worker_start_timestamp.as_ref()?, metadata.worker_completed_timestamp.as_ref()?)
+}
+
+fn between(start: &Timestamp, end: &Timestamp) -> Option<Duration> {
+    let nanoseconds = i64::from(end.nanos) - i64::from(start.nanos);
+    let seconds = end.seconds.checked_sub(start.seconds)?;
+    let length = seconds.checked_mul(1_000_000_000)?.checked_add(nanoseconds)?;
+    u64::try_from(length).ok().filter(|length| *length > 0).map(Duration::from_nanos)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_of_what_is_said() {
+        let at = |seconds, nanos| Some(Timestamp { seconds, nanos });
+        let mut metadata = proto::ExecutedActionMetadata::default();
+        assert_eq!((command_time(&metadata), worker_time(&metadata)), (None, None));
+        metadata.worker_start_timestamp = at(1_700_000_000, 900_000_000);
+        metadata.worker_completed_timestamp = at(1_700_000_002, 100_000_000);
+        assert_eq!(worker_time(&metadata), Some(Duration::from_millis(1200)));
+        for (start, end) in [(at(7, 0), at(7, 0)), (at(7, 0), at(6, 0)), (at(i64::MIN, 0), at(i64::MAX, 0))] {
+            metadata.execution_start_timestamp = start;
+            metadata.execution_completed_timestamp = end;
+            assert_eq!(command_time(&metadata), None);
+        }
     }
 }

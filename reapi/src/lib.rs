@@ -58,7 +58,6 @@ mod stream_read;
 mod stream_write;
 mod update;
 mod upload;
-pub mod worker_times;
 mod zstd_pieces;
 
 pub use client::Client;

@@ -6,8 +6,7 @@
 use std::sync::Arc;
 
 use distlto_executor::cancel::Cancel;
-use distlto_executor::execute::remote::engine::{Engine, EngineError};
-use distlto_executor::execute::remote::setup::{ActionCache, Setup};
+use distlto_executor::execute::remote::engine::{ActionCacheSettings, Engine, EngineError, EngineSettings};
 use distlto_executor::ledger::Ledger;
 use distlto_executor::ledger::absent::Absence;
 use distlto_prepare::message::note;
@@ -105,7 +104,7 @@ fn absence(ledger: &Ledger, servers: &[Arc<str>]) -> Option<String> {
     })
 }
 
-fn setup(settings: Settings, ledger: Option<&Ledger>) -> Setup {
+fn setup(settings: Settings, ledger: Option<&Ledger>) -> EngineSettings {
     let Settings {
         cache,
         execute,
@@ -119,8 +118,9 @@ fn setup(settings: Settings, ledger: Option<&Ledger>) -> Setup {
         notices: _,
         announcement: _,
     } = settings;
-    let action_cache = |(server, mode)| ActionCache { server, is_written: mode == CacheMode::ReadWrite };
-    Setup {
+    let action_cache =
+        |(server, mode)| ActionCacheSettings { server, is_written: mode == CacheMode::ReadWrite };
+    EngineSettings {
         execution: execute,
         cache: cache.map(action_cache),
         slots: jobs.unwrap_or(SLOTS),

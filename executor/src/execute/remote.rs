@@ -9,7 +9,6 @@ pub mod engine;
 mod gone;
 mod keep;
 mod pace;
-pub mod setup;
 pub mod stop;
 mod transfer;
 mod uploads;

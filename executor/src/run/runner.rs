@@ -16,7 +16,7 @@ use super::event::Event;
 use super::jobs::OwnedJob;
 use super::shared::Shared;
 use super::workers::{Task, Workers};
-use super::{Hooks, Made, Need, RunOptions, killed, lack};
+use super::{Hooks, Made, Need, RunOptions, exhaustion};
 use crate::attempt::JobAttempt;
 use crate::cause::Cause;
 use crate::execute::remote::engine::Engine;
@@ -286,7 +286,7 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
             self.options.progress.came_back(self.step(action, ""), &cause.to_string());
             return None;
         }
-        if let Some(lack) = lack::of(&mut attempt)
+        if let Some(lack) = exhaustion::of_system_limit(&mut attempt)
             && self.again_with_fewer(action, lack)
         {
             return None;
@@ -296,7 +296,7 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
         {
             self.options.progress.executed_by(self.step(action, ""), worker, executed.times);
         }
-        if killed::for_want_of_memory(&attempt) {
+        if exhaustion::of_memory(&attempt) {
             let used = self.work.schedule.memory_used().saturating_add(self.shared.memory_of_others());
             let killer = self.memory.killed(used);
             if self.work.schedule.again_alone(action) {
@@ -346,7 +346,7 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
             self.options.progress.asked(self.step(action, ""), key);
         }
         attempt.refused.iter().for_each(|text| self.options.progress.retried(text));
-        let was_elsewhere = attempt.executed.as_ref().is_some_and(|executed| executed.worker.is_some());
+        let was_elsewhere = attempt.ran_elsewhere();
         let stderr = attempt.stderr;
         let outcome = match attempt.result {
             Ok(()) => {

@@ -1,4 +1,4 @@
-//! An engine as a command uses it: its connections, its services and its loss.
+//! An engine as a command uses it: its settings, its connections, its services and its loss.
 //!
 //! One engine serves all runs of a command. Its loss is reported at once, all that wait for it end, and nothing more is
 //! sent to it (`gone`). Knows nothing of schedules.
@@ -14,10 +14,9 @@ use std::time::{Duration, Instant};
 use distlto_prepare::mutex::lock;
 use distlto_prepare::text;
 use distlto_prepare::warning::warn;
-use distlto_reapi::execute::{self, ExecuteOptions};
+use distlto_reapi::execute::{self, ExecuteOptions, command_time, worker_time};
 use distlto_reapi::statistics::Snapshot;
-use distlto_reapi::worker_times::{command_time, worker_time};
-use distlto_reapi::{Client, Digest, Error};
+use distlto_reapi::{Client, Digest, Error, Options};
 use distlto_record::action::EngineTimes;
 use distlto_record::progress::UnderWay;
 use distlto_record::report::{Measured, Span};
@@ -26,7 +25,6 @@ use miette::Diagnostic;
 
 use super::gone::Gone;
 use super::pace::{FlightStage, InFlight, Pace};
-use super::setup::{ActionCache, Setup};
 use super::stop::Stop;
 use super::uploads::ResultUploads;
 use super::{Action, transfer};
@@ -34,6 +32,7 @@ use crate::cancel::Cancel;
 use crate::cause::Cause;
 use crate::describe::Platform;
 use crate::execute::{Executed, ExecutionRequest};
+use crate::ledger::Ledger;
 use crate::runtime::{self, Connections};
 use crate::undeclared::Undeclared;
 
@@ -43,6 +42,40 @@ const REPAIRS: usize = 5;
 const IN_VAIN: usize = 3;
 /// Threads for connections. Each action waits in a thread of its own.
 const THREADS: usize = 2;
+
+/// How an engine is used.
+#[derive(Debug, Clone)]
+pub struct EngineSettings {
+    /// The server that executes actions, if one does.
+    pub execution: Option<Options>,
+    /// The server with the action cache. Without it, the cache of `execution` is read.
+    pub cache: Option<ActionCacheSettings>,
+    /// How many actions run there at once.
+    pub slots: usize,
+    /// Platform properties that a worker must have.
+    pub platform: Vec<(String, String)>,
+    /// How long an action may be queued.
+    pub queue_time: Duration,
+    /// How long it may run; for ever if `None`.
+    pub run_time: Option<Duration>,
+    /// How long a run waits for results on their way to the action cache.
+    pub upload_time: Duration,
+    /// Where it is noted that a server did not answer; nowhere when `None`.
+    pub ledger: Option<Ledger>,
+    /// Whether workers get the compiler as an input; else they have it.
+    pub uploads_toolchain: bool,
+    /// Whether this machine runs the actions that the engine does not.
+    pub falls_back: bool,
+}
+
+/// A server that is used as an action cache.
+#[derive(Debug, Clone)]
+pub struct ActionCacheSettings {
+    /// Where it is.
+    pub server: Options,
+    /// Whether results are kept in it too, and not only taken from it.
+    pub is_written: bool,
+}
 
 /// An engine, or a cache alone.
 #[derive(Debug)]
@@ -54,7 +87,7 @@ pub struct Engine {
     execution: Option<Client>,
     /// The server of the action cache, and whether results are kept in it.
     cache: Option<(Client, bool)>,
-    setup: Setup,
+    settings: EngineSettings,
     pub(super) gone: Gone,
     notes: Mutex<BTreeSet<String>>,
     /// Cache misses: these actions are not looked up again.
@@ -87,25 +120,25 @@ pub enum EngineError {
 impl Engine {
     /// Whether this machine executes the actions that the engine does not.
     pub(super) fn falls_back(&self) -> bool {
-        self.setup.falls_back
+        self.settings.falls_back
     }
 
     /// Connects to an engine, for runs that `cancel` ends.
-    pub fn connect(setup: Setup, cancel: &Cancel) -> Result<Self, EngineError> {
+    pub fn connect(settings: EngineSettings, cancel: &Cancel) -> Result<Self, EngineError> {
         let runtime = runtime::runtime("engine", THREADS)?;
         let connecting = async {
-            let execution = match setup.execution.clone() {
+            let execution = match settings.execution.clone() {
                 Some(options) => Some(executing(Client::connect(options).await?)?),
                 None => None,
             };
-            let cache = match (setup.cache.clone(), &execution) {
+            let cache = match (settings.cache.clone(), &execution) {
                 // One client does for both.
-                (Some(ActionCache { server, is_written }), Some(client))
+                (Some(ActionCacheSettings { server, is_written }), Some(client))
                     if server.endpoint == client.options().endpoint =>
                 {
                     Some((client.clone(), is_written))
                 }
-                (Some(ActionCache { server, is_written }), _) => {
+                (Some(ActionCacheSettings { server, is_written }), _) => {
                     Some((Client::connect(server).await?, is_written))
                 }
                 // The engine itself keeps the results of its executions.
@@ -124,7 +157,7 @@ impl Engine {
             stop,
             execution,
             cache,
-            setup,
+            settings,
             gone: Gone::default(),
             notes: Mutex::default(),
             missing: Mutex::default(),
@@ -144,7 +177,7 @@ impl Engine {
 
     /// How many actions may run there at once, or be looked up where it is a cache alone; none once it is gone.
     pub fn slots(&self) -> usize {
-        if self.cache().is_some() { self.setup.slots } else { 0 }
+        if self.cache().is_some() { self.settings.slots } else { 0 }
     }
 
     /// Whether it is more than a cache.
@@ -153,13 +186,13 @@ impl Engine {
     }
 
     /// How it is used.
-    pub(super) fn setup(&self) -> &Setup {
-        &self.setup
+    pub(super) fn settings(&self) -> &EngineSettings {
+        &self.settings
     }
 
     /// Returns the requirements on workers, and whether they lack the compiler.
     pub fn platform(&self) -> Platform<'_> {
-        Platform { properties: &self.setup.platform, lacks_compiler: self.setup.uploads_toolchain }
+        Platform { properties: &self.settings.platform, lacks_compiler: self.settings.uploads_toolchain }
     }
 
     /// So many slots of this machine have nothing to do.
@@ -175,7 +208,7 @@ impl Engine {
     /// Waits until all uploads are kept, for at most the upload time, or until the run is cancelled.
     pub fn finish(&self) {
         let Some((client, _)) = &self.cache else { return };
-        let time = self.setup.upload_time;
+        let time = self.settings.upload_time;
         let failed = self.wait(self.keeping.finish(time));
         if let Some(Some(error)) = &failed {
             self.is_not_kept(error);
@@ -239,7 +272,7 @@ impl Engine {
 
     /// Returns why nothing more is executed anywhere: the engine is gone, and this machine is not to do its work.
     pub(super) fn ended(&self, label: &str) -> Option<Cause> {
-        let needed = self.execution.is_some() && !self.setup.falls_back;
+        let needed = self.execution.is_some() && !self.settings.falls_back;
         let error = self.gone.why().filter(|_| needed)?;
         Some(self.failed(label, error))
     }
@@ -261,7 +294,8 @@ impl Engine {
             return;
         }
         self.keeping.abort();
-        if let (Some(ledger), Some(server), true) = (&self.setup.ledger, error.endpoint(), error.is_silence())
+        if let (Some(ledger), Some(server), true) =
+            (&self.settings.ledger, error.endpoint(), error.is_silence())
         {
             ledger.is_absent(server);
         }
@@ -277,7 +311,7 @@ impl Engine {
         let executes = |client: &Client| Some(client.options().endpoint.shown()) == error.endpoint();
         let what =
             if self.execution.as_ref().is_none_or(executes) && self.executes() { "engine" } else { "cache" };
-        let goes_on = if self.setup.falls_back || !self.executes() { ", continuing here" } else { "" };
+        let goes_on = if self.settings.falls_back || !self.executes() { ", continuing here" } else { "" };
         let help = error.help().map_or_else(String::new, |help| format!(" ({help})"));
         format!("lost the {what}{server}{goes_on}: {why}{help}")
     }
@@ -294,8 +328,8 @@ impl Engine {
         let begun = Instant::now();
         let mut options = ExecuteOptions {
             skip_cache_lookup: request.anew,
-            queue_deadline: self.setup.queue_time,
-            run_deadline: self.setup.run_time,
+            queue_deadline: self.settings.queue_time,
+            run_deadline: self.settings.run_time,
         };
         for repairs in 0.. {
             flight.reach(FlightStage::Uploading);
@@ -345,7 +379,7 @@ impl Engine {
             Error::Corrupt { .. } | Error::TooLarge { .. } => {}
             _ => self.give_up(&error),
         }
-        if !self.setup.falls_back {
+        if !self.settings.falls_back {
             return self.failed(request.job.label, error);
         }
         self.returned.add(|| format!("{} runs on this machine: {error}", label()));

@@ -145,7 +145,7 @@ impl ResultCache for Engine {
             client.update_action_result(key, message).await
         };
         // An upload cut short by the end of the run needs no report.
-        let _ = self.wait(self.keeping.begin(bytes, self.setup().upload_time, upload));
+        let _ = self.wait(self.keeping.begin(bytes, self.settings().upload_time, upload));
     }
 
     fn troubles(&self) -> Vec<String> {
