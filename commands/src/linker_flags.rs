@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock};
 use std::{fs, io};
 
-use distlto_executor::loaded;
+use distlto_executor::program_files;
 use distlto_executor::variables::{self, Reader};
 use distlto_planner::backend_flags::linker_flags::{LinkerFlags, question};
 use distlto_planner::digests::Digest;
@@ -60,7 +60,7 @@ fn remembered(
     }
     // Links that ask at once ask twice.
     let flags = asked(linker, &question, runner).ok()?;
-    let files = [program.clone()].into_iter().chain(loaded::libraries(&program).unwrap_or_default());
+    let files = [program.clone()].into_iter().chain(program_files::libraries(&program).unwrap_or_default());
     let files = files.map(|file| (file.clone(), told_by(&file))).collect();
     lock(answers).add(Answer { key, files, flags: flags.clone() });
     flags

@@ -412,7 +412,7 @@ fn compile(
     };
     let site = if engine.is_some_and(Engine::executes) { Site::Engine } else { Site::Here };
     let mut attempt = attempt::run(job, site, Duration::ZERO, &there);
-    if let Err(Cause::NotThere { .. }) = attempt.result {
+    if let Err(Cause::NotOnEngine { .. }) = attempt.result {
         attempt = attempt::run(job, Site::Here, Duration::ZERO, &there);
     }
     caches

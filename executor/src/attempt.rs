@@ -22,7 +22,7 @@ use crate::execute::capture::Captured;
 use crate::execute::{Execute, Executed, ExecutionRequest};
 use crate::job::Job;
 use crate::output::{Output, Role};
-use crate::precise::{Pending, Precise, Step, Steps};
+use crate::precise::{ImportStep, ImportSteps, PendingBackend, Precise};
 use crate::result::{NewOutput, NewResult};
 use crate::schedule::Site;
 use crate::staging::{Staging, StagingArea};
@@ -50,7 +50,7 @@ pub struct Context<'a> {
     /// Caches that may have a result, the nearest one first. Results are stored in all.
     pub caches: &'a [&'a dyn ResultCache],
     /// Knowledge of precise keys, and the tools of import steps; `None` where they are not used.
-    pub precise: Option<(&'a Precise, Steps<'a>)>,
+    pub precise: Option<(&'a Precise, ImportSteps<'a>)>,
 }
 
 /// The outcome of a job.
@@ -85,7 +85,7 @@ impl JobAttempt {
 
 /// Runs one job. In any case no temporary is left, and an earlier output is intact unless the job succeeded.
 pub fn run(job: &Job<'_>, site: Site, estimate: Duration, context: &Context<'_>) -> JobAttempt {
-    let mut told = JobAttempt {
+    let mut outcome = JobAttempt {
         executed: None,
         stderr: String::new(),
         import_cpu: None,
@@ -96,8 +96,8 @@ pub fn run(job: &Job<'_>, site: Site, estimate: Duration, context: &Context<'_>)
         refused: Vec::new(),
         result: Ok(()),
     };
-    told.result = attempt(job, site, estimate, context, &mut told);
-    told
+    outcome.result = attempt(job, site, estimate, context, &mut outcome);
+    outcome
 }
 
 fn attempt(
@@ -105,7 +105,7 @@ fn attempt(
     site: Site,
     estimate: Duration,
     context: &Context<'_>,
-    told: &mut JobAttempt,
+    outcome: &mut JobAttempt,
 ) -> Result<(), Cause> {
     let io = |source| Cause::Io { label: job.label.to_owned(), source };
     let interrupted = || Cause::Interrupted { label: job.label.to_owned() };
@@ -114,7 +114,7 @@ fn attempt(
     }
     let begun = Instant::now();
     let expected = check_inputs(job, context);
-    told.phases.verify = Some(Span::since(begun));
+    outcome.phases.verify = Some(Span::since(begun));
     let expected = expected?;
     let expected = Expectation { native: context.expected.or(expected.native), ..expected };
 
@@ -124,32 +124,32 @@ fn attempt(
     let begun = Instant::now();
     let described = context.describer.and_then(|describer| describer.describe(job));
     let described = described.as_ref();
-    told.key = described.filter(|_| !context.caches.is_empty()).map(|described| described.key().0);
+    outcome.key = described.filter(|_| !context.caches.is_empty()).map(|described| described.key().0);
     let work = Work { job, context, outputs: &outputs, expected, described, imported: OnceLock::new() };
     let (found, origin) = work.look_up(site).map_err(io)?;
-    told.import_cpu = work.import_cpu();
+    outcome.import_cpu = work.import_cpu();
     let looked = !context.caches.is_empty() || work.imported.get().is_some();
-    told.phases.lookup = looked.then(|| Span::since(begun));
+    outcome.phases.lookup = looked.then(|| Span::since(begun));
 
     let begun = Instant::now();
     let result = match found {
-        Found::Kept { stderr, is_unseen } => {
-            told.origin = origin;
-            told.stderr = stderr;
-            told.undeclared.is_unseen = is_unseen;
+        CacheLookup::Hit { stderr, is_unseen } => {
+            outcome.origin = origin;
+            outcome.stderr = stderr;
+            outcome.undeclared.is_unseen = is_unseen;
             Ok(begun)
         }
         found => {
-            let anew = matches!(found, Found::Useless(_));
-            if let Found::Useless(Some(why)) = found {
-                told.refused.push(format!("{why}; the cached result is dropped, and it is compiled anew"));
+            let anew = matches!(found, CacheLookup::Invalid(_));
+            if let CacheLookup::Invalid(Some(why)) = found {
+                outcome.refused.push(format!("{why}; the cached result is dropped, and it is compiled anew"));
             }
             let request = ExecutionRequest { job, described, outputs: &outputs, site, estimate, anew };
-            execute(&work, request, told)
+            execute(&work, request, outcome)
         }
     };
     let result = result.and_then(|begun| staging.commit().map(|()| begun).map_err(io));
-    told.phases.commit = result.as_ref().ok().map(|&begun| Span::since(begun));
+    outcome.phases.commit = result.as_ref().ok().map(|&begun| Span::since(begun));
     result.map(drop)
 }
 
@@ -157,31 +157,32 @@ fn attempt(
 fn execute(
     work: &Work<'_>,
     mut request: ExecutionRequest<'_>,
-    told: &mut JobAttempt,
+    outcome: &mut JobAttempt,
 ) -> Result<Instant, Cause> {
     let mut is_second = false;
     loop {
         let executed = work.context.execute.execute(&request)?;
-        let executed = told.executed.insert(executed);
-        told.phases.command = Some(executed.span);
+        let executed = outcome.executed.insert(executed);
+        outcome.phases.command = Some(executed.span);
         if executed.interrupted {
             return Err(Cause::Interrupted { label: request.job.label.to_owned() });
         }
-        told.stderr = executed.stderr.text();
-        told.origin = if executed.kept { Origin::Cache } else { Origin::Ran };
+        outcome.stderr = executed.stderr.text();
+        outcome.origin = if executed.kept { Origin::Cache } else { Origin::Ran };
         let begun = Instant::now();
-        told.undeclared = std::mem::take(&mut executed.undeclared);
-        let Err(cause) = work.accept(executed, &told.undeclared) else { return Ok(begun) };
+        outcome.undeclared = std::mem::take(&mut executed.undeclared);
+        let Err(cause) = work.accept(executed, &outcome.undeclared) else { return Ok(begun) };
         // Other actions write into their places, where an earlier output may be.
         let is_of_object = work.job.backend.is_some() && cause.refusal().is_some_and(Refusal::is_of_object);
         if executed.kept && !request.anew {
             // An engine's cached result may be another client's mistake.
-            told.refused
+            outcome
+                .refused
                 .push(format!("{cause}; the engine's cached result is dropped, and it is executed anew"));
         } else if is_of_object && !is_second {
             // A full disk or a worker may be at fault, and the next attempt may succeed.
             is_second = true;
-            told.refused.push(format!("{cause}; it is tried once more"));
+            outcome.refused.push(format!("{cause}; it is tried once more"));
         } else {
             return Err(cause);
         }
@@ -198,15 +199,15 @@ fn check_inputs(job: &Job<'_>, context: &Context<'_>) -> Result<Expectation, Ref
 }
 
 /// The result of a cache lookup.
-enum Found {
-    Nothing,
+enum CacheLookup {
+    Miss,
     /// A result: the standard error of its command, and whether nobody observed the command's reads.
-    Kept {
+    Hit {
         stderr: String,
         is_unseen: bool,
     },
     /// An invalid result, and the reason; without a reason where the cache itself has lost it.
-    Useless(Option<String>),
+    Invalid(Option<String>),
 }
 
 /// A job after verification of its inputs.
@@ -219,7 +220,7 @@ struct Work<'a> {
     /// `None` for a job without caching.
     described: Option<&'a Described<'a>>,
     /// The result of its import step, and the job described by that.
-    imported: OnceLock<(Step, Described<'a>)>,
+    imported: OnceLock<(ImportStep, Described<'a>)>,
 }
 
 impl Work<'_> {
@@ -228,19 +229,19 @@ impl Work<'_> {
     }
 
     /// Looks for a usable result: by the job's own key, then by the key of its imported IR.
-    fn look_up(&self, site: Site) -> Result<(Found, Origin), IoError> {
+    fn look_up(&self, site: Site) -> Result<(CacheLookup, Origin), IoError> {
         match self.find()? {
-            kept @ Found::Kept { .. } => Ok((kept, Origin::Cache)),
+            kept @ CacheLookup::Hit { .. } => Ok((kept, Origin::Cache)),
             found => Ok((self.find_precise(site)?.unwrap_or(found), Origin::SameImports)),
         }
     }
 
     /// Looks for a cached result. The outputs of a hit are in the command's output files, and are verified like a
     /// command's.
-    fn find(&self) -> Result<Found, IoError> {
+    fn find(&self) -> Result<CacheLookup, IoError> {
         match self.described {
             Some(described) => self.find_as(described),
-            None => Ok(Found::Nothing),
+            None => Ok(CacheLookup::Miss),
         }
     }
 
@@ -250,12 +251,12 @@ impl Work<'_> {
     }
 
     /// Looks for a result made of the same IR, if the import step succeeds. `None` where it does not.
-    fn find_precise(&self, site: Site) -> Result<Option<Found>, IoError> {
+    fn find_precise(&self, site: Site) -> Result<Option<CacheLookup>, IoError> {
         let Some((precise, steps)) = self.context.precise else { return Ok(None) };
         let (Some(described), Some(backend)) = (self.described, self.job.backend) else { return Ok(None) };
         let (Some(basis), [output, ..]) = (&described.basis, self.outputs) else { return Ok(None) };
         let scratch = format!("{}.import.ll", output.written);
-        let pending = Pending { basis, backend, scratch: &scratch, site };
+        let pending = PendingBackend { basis, backend, scratch: &scratch, site };
         let Some(step) = precise.import(&pending, &steps) else { return Ok(None) };
         // A later change is found when the command itself runs.
         if self.changed_input()?.is_some() {
@@ -276,7 +277,7 @@ impl Work<'_> {
         Ok(None)
     }
 
-    fn find_as(&self, described: &Described<'_>) -> Result<Found, IoError> {
+    fn find_as(&self, described: &Described<'_>) -> Result<CacheLookup, IoError> {
         let mut hit = None;
         for cache in self.context.caches {
             hit = cache.find(described, self.outputs)?;
@@ -286,19 +287,19 @@ impl Work<'_> {
         }
         let Some(hit) = hit else {
             self.clear();
-            return Ok(Found::Nothing);
+            return Ok(CacheLookup::Miss);
         };
         let stderr = Captured::from(hit.stderr.as_slice());
         if let Err(refused) = self.check(ExitStatus::default(), &stderr) {
             self.clear();
             let is_lost = matches!(*refused.refusal, Refusal::NoOutput { .. });
-            return Ok(Found::Useless((!is_lost).then(|| refused.to_string())));
+            return Ok(CacheLookup::Invalid((!is_lost).then(|| refused.to_string())));
         }
         self.fill()?;
         if hit.is_far {
             self.keep(&stderr.text(), Measured::default(), true, false);
         }
-        Ok(Found::Kept { stderr: stderr.text(), is_unseen: hit.is_unseen })
+        Ok(CacheLookup::Hit { stderr: stderr.text(), is_unseen: hit.is_unseen })
     }
 
     /// Removes files that could pass for the outputs of a command that writes nothing.

@@ -10,7 +10,7 @@ use miette::Diagnostic;
 use thiserror::Error;
 
 use crate::execute::forkserver::library::INSTALL;
-use crate::execute::redirect::NoPlace;
+use crate::execute::redirect::UnnamedOutput;
 use crate::schedule::memory::Killer;
 use crate::verify::{Refusal, Refused};
 
@@ -33,7 +33,7 @@ pub enum Cause {
     /// Its command does not name its output.
     #[error(transparent)]
     #[diagnostic(transparent)]
-    NoPlace(#[from] NoPlace),
+    UnnamedOutput(#[from] UnnamedOutput),
     /// Its command could not be started.
     #[error("{label}: cannot run {program}: {source}")]
     #[diagnostic(code(distlto::tool), help("{}", remedy(program, source)))]
@@ -48,7 +48,7 @@ pub enum Cause {
     /// Its command ended for want of something that it needs from the system.
     #[error("{label}: the compiler failed: {source}")]
     #[diagnostic(code(distlto::failed))]
-    Lacks {
+    SystemLimit {
         /// The action.
         label: String,
         /// The compiler's message.
@@ -77,7 +77,7 @@ pub enum Cause {
     },
     /// An engine did not execute it.
     #[error("{label}: {source}")]
-    #[diagnostic(code(distlto::tool), help("{}", remedy_there(source)))]
+    #[diagnostic(code(distlto::tool), help("{}", engine_remedy(source)))]
     Engine {
         /// The action.
         label: String,
@@ -87,7 +87,7 @@ pub enum Cause {
     /// It cannot be executed on the engine, and is to run here.
     #[error("{label}: not executed on the engine: {reason}")]
     #[diagnostic(code(distlto::tool))]
-    NotThere {
+    NotOnEngine {
         /// The action.
         label: String,
         /// Why.
@@ -121,7 +121,7 @@ fn of_ours(program: &str) -> String {
 }
 
 /// Returns the remedy for an engine's failure.
-fn remedy_there(source: &distlto_reapi::Error) -> String {
+fn engine_remedy(source: &distlto_reapi::Error) -> String {
     let help = source.help().map_or_else(String::new, |help| format!("{help}; "));
     format!("{help}without --remote-fallback=never this machine would have done it")
 }
@@ -139,9 +139,9 @@ fn twice(killer: Killer) -> &'static str {
 
 impl Cause {
     /// Converts the cause for the record.
-    pub fn told(&self) -> FailureCause {
+    pub fn to_record(&self) -> FailureCause {
         let kind = match self {
-            Self::Interrupted { .. } | Self::NotThere { .. } => FailureKind::Interrupted,
+            Self::Interrupted { .. } | Self::NotOnEngine { .. } => FailureKind::Interrupted,
             Self::Internal { .. } => FailureKind::Internal,
             _ => FailureKind::Failed,
         };

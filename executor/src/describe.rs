@@ -5,11 +5,11 @@
 //! executor of a job and the place of its result.
 
 pub mod basis;
+pub mod canonical_command;
 pub mod compiler;
+mod compiler_inputs;
 pub mod framed;
 pub mod inputs;
-mod uploaded;
-pub mod words;
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
@@ -22,11 +22,11 @@ use distlto_prepare::mutex::lock;
 use distlto_reapi::blob::Blob;
 
 use basis::Basis;
+use canonical_command::CanonicalCommand;
 use compiler::Compilers;
+use compiler_inputs::CompilerInputs;
 use framed::Framed;
 use inputs::{Inputs, NamedModule};
-use uploaded::Uploaded;
-use words::Words;
 
 use crate::action::{ActionInput, Description, Encoded, InputContent, digest_of};
 use crate::execute::cc1::{Names, Template};
@@ -106,9 +106,9 @@ struct Toolchain {
     program: PathBuf,
     /// Values of its `-mllvm` options.
     options: Vec<String>,
-    words: Words,
+    command: CanonicalCommand,
     /// The compiler as inputs, if workers have none.
-    uploaded: Option<Uploaded>,
+    uploaded: Option<CompilerInputs>,
 }
 
 impl Toolchains {
@@ -200,14 +200,14 @@ impl<'a> Describer<'a> {
         let inputs = inputs.map_err(note).ok()?;
         let basis = self.basis(&toolchain, job, &inputs);
         let mut salt = toolchain.salt();
-        let mut bound = toolchain.words.bound.clone();
-        if toolchain.words.names_matter {
+        let mut bound = toolchain.command.bound.clone();
+        if toolchain.command.names_matter {
             self.add_names(&mut salt, job, backend, &inputs);
         }
         let mut all = Vec::new();
-        let named = |name: &str| toolchain.words.files.values().any(|file| file == name);
+        let named = |name: &str| toolchain.command.files.values().any(|file| file == name);
         for (name, content) in inputs.remaining().filter(|(name, _)| !named(name)) {
-            if words::is_below(name) {
+            if canonical_command::is_below(name) {
                 all.push(input(name, content, InputContent::File(name.into())));
             } else {
                 salt.add("elsewhere", name);
@@ -215,7 +215,7 @@ impl<'a> Describer<'a> {
                 bound = Some(format!("{name} is outside of the working directory"));
             }
         }
-        for (name, file) in &toolchain.words.files {
+        for (name, file) in &toolchain.command.files {
             let content = self.digests.digest(file.as_str().into()).ok()?;
             all.push(input(name.clone(), content, InputContent::File(file.clone().into())));
         }
@@ -226,11 +226,12 @@ impl<'a> Describer<'a> {
             all.extend(modules.map(|NamedModule { path, name, content }| {
                 input(name, content, InputContent::File(path.into()))
             }));
-            all.push(input(words::SHARD, shard.digest, InputContent::Bytes(shard.bytes)));
+            all.push(input(canonical_command::SHARD, shard.digest, InputContent::Bytes(shard.bytes)));
         }
         let others: Vec<&str> = job.outputs.iter().skip(1).map(|(path, _)| path.as_str()).collect();
-        let outputs = job.outputs.iter().enumerate().map(|(at, (_, role))| (words::output(at), *role));
-        let mut command = toolchain.words.put_in(&module, &others);
+        let outputs =
+            job.outputs.iter().enumerate().map(|(at, (_, role))| (canonical_command::output(at), *role));
+        let mut command = toolchain.command.words_of(&module, &others);
         if let Some(uploaded) = &toolchain.uploaded {
             // The first word is the compiler.
             command.splice(..1, uploaded.words.iter().map(|word| word.as_str().into()));
@@ -251,11 +252,11 @@ impl<'a> Describer<'a> {
 
     fn basis(&self, toolchain: &Toolchain, job: &Job<'_>, inputs: &Inputs<'_>) -> Option<Basis> {
         let shard = inputs.shard.as_ref().filter(|shard| !shard.modules.is_empty());
-        let shard = shard.filter(|_| !toolchain.words.names_matter)?;
+        let shard = shard.filter(|_| !toolchain.command.names_matter)?;
         let mut stem = toolchain.salt();
         let others: Vec<&str> = job.outputs.iter().skip(1).map(|(path, _)| path.as_str()).collect();
         // The name that a shard gives its module changes with the imports.
-        for word in toolchain.words.put_in("module.bc", &others) {
+        for word in toolchain.command.words_of("module.bc", &others) {
             stem.add("word", word.as_bytes());
         }
         for (name, value) in self.toolchains.environment.iter().chain(self.platform.properties) {
@@ -266,7 +267,7 @@ impl<'a> Describer<'a> {
             stem.add("input", name);
             stem.content("content", &content);
         }
-        for (name, file) in &toolchain.words.files {
+        for (name, file) in &toolchain.command.files {
             stem.add("file", name);
             stem.content("content", &self.digests.digest(file.as_str().into()).ok()?);
         }
@@ -317,18 +318,18 @@ impl<'a> Describer<'a> {
 
     fn look(&self, job: &Job<'_>, template: &Template) -> Result<Toolchain, String> {
         let directory = Path::new(&self.directory);
-        let words = Words::of(template, directory, self.digests)?;
+        let command = CanonicalCommand::of(template, directory, self.digests)?;
         let compilers = &self.toolchains.compilers;
         let compiler = compilers.identity(&job.words, &template.compiler, directory)?;
         let uploaded = self
             .platform
             .lacks_compiler
-            .then(|| Uploaded::of(&template.compiler, |file| compilers.digest(file)));
+            .then(|| CompilerInputs::of(&template.compiler, |file| compilers.digest(file)));
         // Digests that are not saved are computed again.
         let _ = compilers.save();
         let options = basis::llvm_options(&template.arguments);
         let program = template.compiler.clone();
-        Ok(Toolchain { compiler, program, options, words, uploaded: uploaded.transpose()? })
+        Ok(Toolchain { compiler, program, options, command, uploaded: uploaded.transpose()? })
     }
 }
 
@@ -336,7 +337,7 @@ impl Toolchain {
     fn salt(&self) -> Framed {
         let mut salt = Framed::new("distlto action 2");
         salt.content("compiler", &self.compiler);
-        salt.content("elsewhere", &self.words.elsewhere());
+        salt.content("elsewhere", &self.command.elsewhere());
         salt
     }
 }

@@ -11,12 +11,12 @@
 //! lock belongs to a dead run and holds nothing; the next reader removes it. Reading the others and writing one's own
 //! entry is one [`Turn`], with a lock on the directory. So two runs never take the same memory.
 //!
-//! The directory also records the servers that did not answer ([`absent`]).
+//! The directory also records the servers that did not answer ([`absence`]).
 //!
 //! A ledger never fails a link. The caller warns once about a ledger that cannot be used, and the run goes on alone.
 //! Independent of actions.
 
-pub mod absent;
+pub mod absence;
 pub mod holding;
 pub mod place;
 pub mod share;

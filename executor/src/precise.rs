@@ -2,12 +2,12 @@
 //! object.
 //!
 //! A backend with another shard or other imports than before may still get the same functions. If promoted locals have
-//! stable names, the import step is performed for each backend ([`step`], of [`split_units`] too). If a cached object
+//! stable names, the import step is performed for each backend ([`import_step`], of [`split_units`] too). If a cached object
 //! has the same result of that step, and all else that decides it is equal, that object counts. `docs/precise.md` says
 //! why that is right. Knows nothing of how backends run.
 
+mod import_step;
 mod split_units;
-mod step;
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -18,21 +18,21 @@ use distlto_prepare::mutex::lock;
 use crate::describe::basis::Basis;
 use crate::schedule::Site;
 use crate::verify::Backend;
-use step::{Importer, Room};
+use import_step::{Importer, StepSlots};
 
-pub use step::{Step, Steps, program};
+pub use import_step::{ImportStep, ImportSteps, program};
 
 /// State of precise keys that runs share.
 #[derive(Debug, Default)]
 pub struct Precise {
     importers: Mutex<HashMap<PathBuf, Option<Arc<Importer>>>>,
-    room: Room,
+    slots: StepSlots,
     notes: Mutex<BTreeSet<String>>,
 }
 
 /// A backend that is about to run.
 #[derive(Debug, Clone, Copy)]
-pub struct Pending<'a> {
+pub struct PendingBackend<'a> {
     /// The parts of its key besides the IR.
     pub basis: &'a Basis,
     /// Its inputs.
@@ -45,10 +45,10 @@ pub struct Pending<'a> {
 
 impl Precise {
     /// Performs the import step of a backend. `None` where that fails, which is noted.
-    pub fn import(&self, pending: &Pending<'_>, steps: &Steps<'_>) -> Option<Step> {
+    pub fn import(&self, pending: &PendingBackend<'_>, steps: &ImportSteps<'_>) -> Option<ImportStep> {
         let importer = self.importer(&pending.basis.compiler)?;
         // A backend that runs here has a slot already.
-        let _room = (pending.site == Site::Engine).then(|| self.room.enter());
+        let _slot = (pending.site == Site::Engine).then(|| self.slots.enter());
         match importer.run(pending, steps) {
             Ok(step) => Some(step),
             Err(what) => {

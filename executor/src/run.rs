@@ -9,9 +9,9 @@
 mod arrivals;
 mod event;
 mod exhaustion;
-mod jobs;
+mod machine_share;
+mod owned_job;
 mod runner;
-mod shared;
 mod workers;
 
 use std::borrow::Cow;
@@ -40,7 +40,7 @@ use crate::execute::process::{GRACE, Spawner};
 use crate::execute::remote::Remote;
 use crate::execute::remote::engine::Engine;
 use crate::ledger::Ledger;
-use crate::precise::{Precise, Steps};
+use crate::precise::{ImportSteps, Precise};
 use crate::schedule::estimate::Estimates;
 use crate::schedule::history::History;
 use crate::schedule::memory::Limit;
@@ -266,7 +266,7 @@ fn run_all<'g>(
         // Before the lines below, which a terminal's line would be drawn over.
         progress.summary(report.counts(), report.wall);
         let asked = toolchains.filter(|known| !options.caches.is_empty() && known.is_asked());
-        tell_troubles(progress, &estimates, &options.caches, asked);
+        report_troubles(progress, &estimates, &options.caches, asked);
         let notes = context.precise.iter().flat_map(|(precise, _)| precise.notes());
         let undescribed = toolchains.filter(|_| asked.is_none()).into_iter().flat_map(Toolchains::troubles);
         notes.chain(undescribed).for_each(|note| progress.noted(&note));
@@ -323,7 +323,7 @@ fn in_context<T>(options: &RunOptions<'_>, then: impl FnOnce(&Context<'_>) -> T)
     let remote = engine.map(|engine| Remote { engine, local });
     let execute: &dyn Execute = remote.as_ref().map_or(&local, |remote| remote);
     let describer = describer.as_ref();
-    let precise = precise.map(|precise| (precise, Steps { spawner, cancel, grace, directory }));
+    let precise = precise.map(|precise| (precise, ImportSteps { spawner, cancel, grace, directory }));
     let staging = &StagingArea::new(directory, places);
     let context = Context {
         execute,
@@ -353,7 +353,7 @@ fn outcomes(schedule: &Schedule, mut ended: BTreeMap<ActionId, Outcome>) -> Vec<
 }
 
 /// Saves history, and reports failures to save. The results are right all the same.
-fn tell_troubles(
+fn report_troubles(
     progress: &dyn Progress,
     estimates: &Estimates<'_>,
     caches: &[&dyn ResultCache],

@@ -310,24 +310,26 @@ fn clang_compiles_what_arrives() {
 
 /// What one thread does: adds a module that is good or not, after a while, or cancels everything.
 #[derive(Debug, Clone)]
-enum Step {
+enum ImportStep {
     Add { cost: u64, fails: bool },
     Pause(u64),
     Cancel,
 }
 
-fn steps() -> impl Strategy<Value = Vec<Vec<Step>>> {
+fn steps() -> impl Strategy<Value = Vec<Vec<ImportStep>>> {
     let add = (0..50_000_u64, prop::bool::weighted(0.1));
     let step = prop_oneof![
-        8 => add.prop_map(|(cost, fails)| Step::Add { cost, fails }),
-        3 => (0..30_u64).prop_map(Step::Pause),
-        1 => Just(Step::Cancel),
+        8 => add.prop_map(|(cost, fails)| ImportStep::Add { cost, fails }),
+        3 => (0..30_u64).prop_map(ImportStep::Pause),
+        1 => Just(ImportStep::Cancel),
     ];
     // Most runs are not cancelled.
     let may_cancel = prop::bool::weighted(0.25);
     (prop::collection::vec(prop::collection::vec(step, 0..10), 1..4), may_cancel).prop_map(
         |(mut threads, may)| {
-            threads.iter_mut().for_each(|steps| steps.retain(|step| may || !matches!(step, Step::Cancel)));
+            threads
+                .iter_mut()
+                .for_each(|steps| steps.retain(|step| may || !matches!(step, ImportStep::Cancel)));
             threads
         },
     )
@@ -352,13 +354,13 @@ proptest! {
                     scope.spawn(move || {
                         for (n, step) in steps.iter().enumerate() {
                             match *step {
-                                Step::Add { cost, fails } => {
+                                ImportStep::Add { cost, fails } => {
                                     let name = format!("m{thread}-{n}{}", if fails { "fails" } else { "" });
                                     let id = arrivals.add(place.arrival(&name, cost));
                                     added.lock().unwrap().extend(id.map(|id| (id, (name, fails))));
                                 }
-                                Step::Pause(time) => thread::sleep(Duration::from_millis(time)),
-                                Step::Cancel => cancel.cancel(None),
+                                ImportStep::Pause(time) => thread::sleep(Duration::from_millis(time)),
+                                ImportStep::Cancel => cancel.cancel(None),
                             }
                         }
                     });

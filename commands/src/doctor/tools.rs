@@ -7,7 +7,7 @@ use std::path::Path;
 
 use distlto_executor::execute::forkserver::{ForkServer, library};
 use distlto_executor::execute::spawn::LocalSpawner;
-use distlto_executor::loaded;
+use distlto_executor::program_files;
 use distlto_planner::link_command::{LinkCommand, compiler_of};
 use distlto_planner::runner::{Runner, ToolError};
 use distlto_planner::search_path::program_file;
@@ -64,7 +64,7 @@ impl Doctor<'_> {
         let file = program_file(&path_of(&link.linker[0])).unwrap_or_default();
         match linkers::can_ask(&file) {
             Ok(true) => self.report.good("it asks distlto for its objects"),
-            Ok(false) if loaded::is_script(&file) => {
+            Ok(false) if program_files::is_script(&file) => {
                 self.report.note("it is a script: a linker that it runs asks")
             }
             Ok(false) => {
@@ -146,7 +146,7 @@ impl Doctor<'_> {
                 .report
                 .good(&format!("{compiler} is loaded once for all jobs, by {}", library.display()));
         }
-        let script = program_file(Path::new(compiler)).is_some_and(|file| loaded::is_script(&file));
+        let script = program_file(Path::new(compiler)).is_some_and(|file| program_files::is_script(&file));
         let why = if !library.is_file() {
             format!("{variable} names {}, which is no file", library.display())
         } else if script {

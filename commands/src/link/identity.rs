@@ -11,7 +11,7 @@ use distlto_planner::runner::Runner;
 use distlto_planner::search_path::program_file;
 use distlto_planner::words::path_of;
 
-use distlto_executor::loaded;
+use distlto_executor::program_files;
 use distlto_executor::variables::{self, Reader};
 
 /// Returns a line for each file or variable that a compiler's behaviour depends on.
@@ -20,10 +20,10 @@ pub fn of(compiler: &str, installed: Option<&Path>, runner: &dyn Runner) -> Vec<
     let behind = program.as_deref().and_then(|program| behind(program, installed));
     let run = behind.as_ref().and_then(|_| run_by(compiler, runner));
     let programs = program.into_iter().chain(behind.clone()).chain(run.clone());
-    let programs = programs.filter(|program| !loaded::is_script(program));
+    let programs = programs.filter(|program| !program_files::is_script(program));
     let libraries = programs.flat_map(|program| {
         // A program that is not for this system's loader has no known libraries.
-        loaded::libraries(&program).unwrap_or_default()
+        program_files::libraries(&program).unwrap_or_default()
     });
     let files = libraries.chain(behind.clone()).chain(run);
     let mut lines: Vec<String> = files.map(|path| file_line(&path)).collect();
@@ -53,7 +53,7 @@ pub fn behind(program: &Path, installed: Option<&Path>) -> Option<PathBuf> {
     let installed = installed.and_then(|directory| directory.canonicalize().ok());
     let elsewhere = installed.as_deref().is_some_and(|directory| program.parent() != Some(directory));
     let compiler = installed.and_then(|directory| directory.join("clang").canonicalize().ok());
-    match elsewhere || loaded::is_script(program) {
+    match elsewhere || program_files::is_script(program) {
         true => Some(compiler.unwrap_or_else(|| program.to_owned())),
         false => None,
     }

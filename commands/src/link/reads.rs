@@ -15,7 +15,7 @@ use rayon::prelude::*;
 use super::file_state::{FileState, Start};
 use super::identity;
 use crate::serve::kept::KeptObject;
-use distlto_executor::loaded;
+use distlto_executor::program_files;
 
 /// The reported reads of a link.
 #[derive(Debug, Default)]
@@ -146,11 +146,11 @@ impl Reads {
             return;
         }
         self.file(&path);
-        if loaded::is_script(&path) {
+        if program_files::is_script(&path) {
             self.environment = true;
             return;
         }
-        match loaded::libraries(&path) {
+        match program_files::libraries(&path) {
             Ok(libraries) => {
                 let before = |path: &PathBuf| {
                     path.file_name().map(|name| in_vain("LD_LIBRARY_PATH", Path::new(name), Some(path)))

@@ -152,7 +152,7 @@ async fn check(
 async fn connect(server: &reapi::Options) -> Result<Client, CheckError> {
     let client = Client::connect(server.clone()).await?;
     if let Ok(Some(ledger)) = Ledger::of_environment() {
-        ledger.is_back(server.endpoint.shown());
+        ledger.record_answer(server.endpoint.shown());
     }
     Ok(client)
 }

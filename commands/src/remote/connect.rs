@@ -8,7 +8,7 @@ use std::sync::Arc;
 use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::remote::engine::{ActionCacheSettings, Engine, EngineError, EngineSettings};
 use distlto_executor::ledger::Ledger;
-use distlto_executor::ledger::absent::Absence;
+use distlto_executor::ledger::absence::Absence;
 use distlto_prepare::message::note;
 use distlto_prepare::warning::warn;
 use miette::Diagnostic;
@@ -70,7 +70,7 @@ impl RemoteArgs {
             Ok(engine) => {
                 servers
                     .iter()
-                    .for_each(|server| ledger.into_iter().for_each(|ledger| ledger.is_back(server)));
+                    .for_each(|server| ledger.into_iter().for_each(|ledger| ledger.record_answer(server)));
                 Ok(Some(engine))
             }
             // Nothing starts any more.
@@ -79,7 +79,7 @@ impl RemoteArgs {
                 if let (Some(ledger), EngineError::Server(error)) = (ledger, &error)
                     && let Some(server) = error.endpoint().filter(|_| error.is_silence())
                 {
-                    ledger.is_absent(server);
+                    ledger.record_absence(server);
                 }
                 if !falls_back {
                     return Err(error.into());

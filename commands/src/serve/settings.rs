@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use distlto_executor::describe::words::names_in;
+use distlto_executor::describe::canonical_command::names_in;
 use distlto_planner::backend_flags::BackendFlags;
 use distlto_planner::digests::FileDigests;
 use distlto_planner::linker::flavour::Flavour;

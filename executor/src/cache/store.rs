@@ -13,9 +13,9 @@
 //! file, and any number of links and machines share one file system. A single log would need a lock for each object.
 
 mod archive;
-mod evict;
-pub mod inspect;
+mod eviction;
 pub mod limits;
+pub mod maintenance;
 mod record;
 pub mod usage;
 
@@ -40,7 +40,7 @@ use crate::describe::Described;
 use crate::output::Output;
 use crate::result::{ActionResult, Key, NewResult, OutputFile};
 pub use archive::Transferred;
-use evict::Keeper;
+use eviction::Evictor;
 pub use limits::CacheLimits;
 
 /// Changes when the layout or the format of the records do.
@@ -61,7 +61,7 @@ const FAILURES: usize = 8;
 pub struct Cache {
     directory: PathBuf,
     blobs: Arc<Blobs>,
-    keeper: Keeper,
+    evictor: Evictor,
     /// Whether records count that other users have written.
     is_shared: bool,
     /// Whether a result counts in its own directory alone if nobody observed the reads of its command.
@@ -97,7 +97,7 @@ impl Cache {
         Self {
             directory: directory.to_owned(),
             blobs: Arc::new(Blobs::new(&LAYOUT.root(directory), sha256)),
-            keeper: Keeper::new(limits),
+            evictor: Evictor::new(limits),
             is_shared: false,
             is_bound: false,
             failures: AtomicUsize::new(0),
@@ -214,7 +214,7 @@ impl Cache {
             let bytes = bytes + self.keep_record(key, &record)?;
             // After the record: the least recently used file goes first, and a record should go before its blobs.
             record.outputs.iter().for_each(|output| blobs::used_now(&self.blobs.file(BLOBS, &output.digest)));
-            self.keeper.stored();
+            self.evictor.stored();
             Ok((record, bytes))
         })
     }
@@ -230,13 +230,13 @@ impl Cache {
         }
         match put() {
             Ok((value, bytes)) => {
-                self.keeper.put(&self.blobs, bytes);
+                self.evictor.put(&self.blobs, bytes);
                 Some(value)
             }
             Err(error) => {
                 let failures = self.failures.fetch_add(1, Ordering::Relaxed) + 1;
-                if failures == 1 && evict::is_full(&error) {
-                    self.keeper.make_room(&self.blobs);
+                if failures == 1 && eviction::is_full(&error) {
+                    self.evictor.make_room(&self.blobs);
                 }
                 match failures {
                     1 => self.note(format!("a result could not be kept in the cache: {error}")),
@@ -250,13 +250,13 @@ impl Cache {
 
     /// Counts a lookup that gave all outputs, or did not, in the statistics.
     pub fn count(&self, hit: bool) {
-        if hit { &self.keeper.hits } else { &self.keeper.misses }.fetch_add(1, Ordering::Relaxed);
+        if hit { &self.evictor.hits } else { &self.evictor.misses }.fetch_add(1, Ordering::Relaxed);
     }
 
     /// For a run that this token ends: from then on, nothing is removed to keep to the limits, and closing the cache
     /// does not wait for that.
     pub fn until(self, cancel: &Cancel) -> Self {
-        self.keeper.until(cancel.clone());
+        self.evictor.until(cancel.clone());
         self
     }
 
@@ -343,6 +343,6 @@ impl ResultCache for Cache {
 
 impl Drop for Cache {
     fn drop(&mut self) {
-        self.keeper.end(&self.blobs);
+        self.evictor.end(&self.blobs);
     }
 }

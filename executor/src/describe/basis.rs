@@ -12,7 +12,7 @@ use distlto_planner::digests::Digest;
 use super::Described;
 use super::framed::Framed;
 use crate::action::Description;
-use crate::execute::cc1::Part;
+use crate::execute::cc1::TemplateWord;
 
 /// Parts of a precise key.
 #[derive(Debug, Clone)]
@@ -51,9 +51,9 @@ impl Described<'_> {
 }
 
 /// The words after each `-mllvm` of a `-cc1` command.
-pub fn llvm_options(arguments: &[Part]) -> Vec<String> {
+pub fn llvm_options(arguments: &[TemplateWord]) -> Vec<String> {
     let pairs = arguments.windows(2).filter_map(|pair| match pair {
-        [Part::Word(option), Part::Word(value)] if option == b"-mllvm" => {
+        [TemplateWord::Word(option), TemplateWord::Word(value)] if option == b"-mllvm" => {
             String::from_utf8(value.clone()).ok()
         }
         _ => None,

@@ -17,7 +17,7 @@ use distlto_prepare::io_error::IoError;
 use distlto_prepare::private::{self, Reach};
 
 use super::framed::Framed;
-use crate::loaded::libraries;
+use crate::program_files::libraries;
 
 /// Where the digests of compilers are remembered, beside the results.
 const REMEMBERED: &str = "compilers-v1";

@@ -34,7 +34,7 @@ pub struct Names<'a> {
 
 /// One word of a command, with the names taken out.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Part {
+pub enum TemplateWord {
     /// A word that is the same for all compilations.
     Word(Word),
     /// The module.
@@ -50,7 +50,7 @@ pub enum Part {
 }
 
 /// A command with the names taken out.
-type Shape = Vec<Part>;
+type Shape = Vec<TemplateWord>;
 
 /// The `-cc1` command of all compilations of one shape.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ pub struct Template {
     /// The compiler, as its driver named it.
     pub compiler: PathBuf,
     /// The words after it.
-    pub arguments: Vec<Part>,
+    pub arguments: Vec<TemplateWord>,
     /// The program that the driver's command named; `None` if that leads to another file than the compiler, such as a
     /// wrapper around it, which may do more than run it.
     program: Option<Word>,
@@ -133,11 +133,11 @@ impl Template {
         let mut written = 0;
         for part in &self.arguments {
             words.push(match part {
-                Part::Other(at) if words.last().is_some_and(|before| before == SPLIT_FILE) => {
+                TemplateWord::Other(at) if words.last().is_some_and(|before| before == SPLIT_FILE) => {
                     called[*at].into()
                 }
                 part => {
-                    written += usize::from(matches!(part, Part::Other(_)));
+                    written += usize::from(matches!(part, TemplateWord::Other(_)));
                     names.put_in(part)
                 }
             });
@@ -147,26 +147,28 @@ impl Template {
 }
 
 impl Names<'_> {
-    fn take_out(&self, word: &Word) -> Part {
+    fn take_out(&self, word: &Word) -> TemplateWord {
         match word {
-            word if word == self.module.as_bytes() => Part::Module,
-            word if word == self.object.as_bytes() => Part::Object,
-            word if word.strip_prefix(b"-fthinlto-index=") == Some(self.shard.as_bytes()) => Part::Shard,
+            word if word == self.module.as_bytes() => TemplateWord::Module,
+            word if word == self.object.as_bytes() => TemplateWord::Object,
+            word if word.strip_prefix(b"-fthinlto-index=") == Some(self.shard.as_bytes()) => {
+                TemplateWord::Shard
+            }
             word => match self.others.iter().position(|other| word == other.as_bytes()) {
-                Some(at) => Part::Other(at),
-                None => Part::Word(word.clone()),
+                Some(at) => TemplateWord::Other(at),
+                None => TemplateWord::Word(word.clone()),
             },
         }
     }
 
-    fn put_in(&self, part: &Part) -> Word {
+    fn put_in(&self, part: &TemplateWord) -> Word {
         match part {
-            Part::Word(word) => word.clone(),
-            Part::Module => self.module.into(),
-            Part::ModuleBaseName => self.base_name().into(),
-            Part::Shard => format!("-fthinlto-index={}", self.shard).into_bytes(),
-            Part::Object => self.object.into(),
-            Part::Other(at) => self.others[*at].into(),
+            TemplateWord::Word(word) => word.clone(),
+            TemplateWord::Module => self.module.into(),
+            TemplateWord::ModuleBaseName => self.base_name().into(),
+            TemplateWord::Shard => format!("-fthinlto-index={}", self.shard).into_bytes(),
+            TemplateWord::Object => self.object.into(),
+            TemplateWord::Other(at) => self.others[*at].into(),
         }
     }
 
@@ -219,14 +221,14 @@ fn learn(program: &[u8], answer: &[u8], names: Names<'_>) -> Result<Template, Un
     for word in arguments {
         let part = match names.take_out(word) {
             // The word may be the module's whole name.
-            _ if after_main_file_name && word == names.base_name().as_bytes() => Part::ModuleBaseName,
-            Part::Word(word) if names.is_in(&word) => return Err(Unfit::ByName),
+            _ if after_main_file_name && word == names.base_name().as_bytes() => TemplateWord::ModuleBaseName,
+            TemplateWord::Word(word) if names.is_in(&word) => return Err(Unfit::ByName),
             part => part,
         };
         after_main_file_name = word == b"-main-file-name";
         parts.push(part);
     }
-    for wanted in [Part::Module, Part::Shard, Part::Object] {
+    for wanted in [TemplateWord::Module, TemplateWord::Shard, TemplateWord::Object] {
         match parts.iter().filter(|&part| *part == wanted).count() {
             0 => return Err(Unfit::Always),
             1 => {}
@@ -381,9 +383,15 @@ mod tests {
             template.compiler,
             std::env::current_exe().and_then(|own| own.canonicalize()).expect("a program")
         );
-        let mut expected: Vec<_> = words("-cc1 -main-file-name").into_iter().map(Part::Word).collect();
-        expected.extend([Part::ModuleBaseName, Part::Shard, Part::Word(b"-split".to_vec()), Part::Other(0)]);
-        expected.extend([Part::Word(b"-o".to_vec()), Part::Object, Part::Module]);
+        let mut expected: Vec<_> =
+            words("-cc1 -main-file-name").into_iter().map(TemplateWord::Word).collect();
+        expected.extend([
+            TemplateWord::ModuleBaseName,
+            TemplateWord::Shard,
+            TemplateWord::Word(b"-split".to_vec()),
+            TemplateWord::Other(0),
+        ]);
+        expected.extend([TemplateWord::Word(b"-o".to_vec()), TemplateWord::Object, TemplateWord::Module]);
         assert_eq!(template.arguments, expected);
         assert_eq!(template.command(names, &[]), None);
     }

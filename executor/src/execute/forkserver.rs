@@ -224,7 +224,7 @@ struct Server {
     process: std::process::Child,
     socket: UnixStream,
     jobs: usize,
-    told: bool,
+    knows_of_many: bool,
     /// Each running job has one of it.
     serves: Arc<()>,
 }
@@ -255,7 +255,7 @@ impl Server {
             process: spawn::start(&mut command)?,
             socket,
             jobs: 0,
-            told: false,
+            knows_of_many: false,
             serves: Arc::default(),
         })
     }
@@ -270,8 +270,8 @@ impl Server {
 
     /// Sends the server one message as soon as there are enough jobs.
     fn expect_jobs(&mut self, jobs: usize) {
-        if jobs >= MANY && !self.told {
-            self.told = true;
+        if jobs >= MANY && !self.knows_of_many {
+            self.knows_of_many = true;
             // A server that is gone is noticed by the next job.
             let _ = rustix::net::send(&self.socket, &[protocol::MANY], SendFlags::NOSIGNAL);
         }

@@ -20,7 +20,7 @@ use super::process::{self, Command, Spawner};
 use super::{Execute, Executed, ExecutionRequest, response_file};
 use crate::cancel::Cancel;
 use crate::cause::Cause;
-use crate::loaded::is_script;
+use crate::program_files::is_script;
 use crate::trace::Trace;
 use crate::undeclared::Undeclared;
 

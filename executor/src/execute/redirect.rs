@@ -18,7 +18,7 @@ use crate::output::Output;
     code(distlto::bad_input),
     help("write the action's outputs into its command exactly as in its list of outputs")
 )]
-pub struct NoPlace {
+pub struct UnnamedOutput {
     /// The action.
     pub label: String,
     /// The output.
@@ -31,7 +31,7 @@ pub struct NoPlace {
 /// by `-save-precodegen-ir=OUT`.
 /// Only the driver's `-o` says where split debug information goes when the command is silent, and its name stands in the
 /// object too; so a `.dwo` output that is not named is given to the compiler explicitly.
-pub fn redirect(label: &str, words: &[&str], outputs: &[Output<'_>]) -> Result<Vec<String>, NoPlace> {
+pub fn redirect(label: &str, words: &[&str], outputs: &[Output<'_>]) -> Result<Vec<String>, UnnamedOutput> {
     let mut redirected: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
     for &Output { name, written, .. } in outputs.iter().filter(|output| output.written != output.name) {
         let mut named = false;
@@ -51,7 +51,7 @@ pub fn redirect(label: &str, words: &[&str], outputs: &[Output<'_>]) -> Result<V
             named = true;
         }
         if !named {
-            return Err(NoPlace { label: label.to_owned(), output: name.to_owned() });
+            return Err(UnnamedOutput { label: label.to_owned(), output: name.to_owned() });
         }
     }
     Ok(redirected)

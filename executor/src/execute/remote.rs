@@ -1,13 +1,13 @@
 //! Executes actions on an engine of the Remote Execution API, or on this machine if the schedule places them here.
 //!
 //! An engine that is only a cache executes nothing: its actions have been looked up by then, many at once, since
-//! lookups wait for the network. An action that the engine does not execute comes back as [`Cause::NotThere`] and runs
+//! lookups wait for the network. An action that the engine does not execute comes back as [`Cause::NotOnEngine`] and runs
 //! here. Blobs that an engine lost are uploaded again. At the end of a run idle slots of this machine race late
 //! actions, and the first result counts. Knows nothing of schedules and of checks of results.
 
+mod action_cache;
 pub mod engine;
-mod gone;
-mod keep;
+mod loss;
 mod pace;
 pub mod stop;
 mod transfer;
@@ -49,8 +49,10 @@ impl Execute for Remote<'_> {
         if request.site == Site::Here {
             return self.local.execute(request);
         }
-        let not_there =
-            |reason: &str| Cause::NotThere { label: request.job.label.to_owned(), reason: reason.to_owned() };
+        let not_there = |reason: &str| Cause::NotOnEngine {
+            label: request.job.label.to_owned(),
+            reason: reason.to_owned(),
+        };
         let Some(client) = self.engine.execution() else {
             let is_gone = self.engine.executes();
             return Err(not_there(if is_gone { "the engine is gone" } else { "its cache has no result" }));
@@ -98,7 +100,7 @@ impl Remote<'_> {
                 let mut there = pin!(engine.execute(action, &flight));
                 let mut rival: Option<Rival> = None;
                 let mut stop = pin!(engine.stop.asked());
-                let mut gone = pin!(engine.gone.happened());
+                let mut gone = pin!(engine.loss.wait());
                 let mut idle = engine.pace.idle_slots();
                 loop {
                     let here = async {
@@ -159,7 +161,7 @@ impl Remote<'_> {
             // It may lack a file that nobody knows of, such as one that the assembler includes.
             (Ok(executed), None) if !executed.status.success() && self.engine.falls_back() => {
                 let reason = format!("the compiler fails there: {}", executed.stderr.text().trim());
-                Err(Cause::NotThere { label: request.job.label.to_owned(), reason })
+                Err(Cause::NotOnEngine { label: request.job.label.to_owned(), reason })
             }
             (Ok(executed), rival) => {
                 if let Some(rival) = rival {
@@ -179,12 +181,12 @@ impl Remote<'_> {
         request: &'scope ExecutionRequest<'_>,
     ) -> Option<Rival> {
         let cancel = Cancel::new().ok()?;
-        let (told, ended) = oneshot::channel();
+        let (sender, ended) = oneshot::channel();
         let own = cancel.clone();
         let run = move || {
             let local = Local { cancel: &own, ..self.local };
             // The receiver is gone if the engine's result came first.
-            let _ = told.send(local.execute(request));
+            let _ = sender.send(local.execute(request));
             self.engine.pace.ended_here();
         };
         threads::start_in(scope, "rival", run).ok()?;

@@ -59,7 +59,7 @@ impl Sums {
 }
 
 /// Returns the share of a run with `slots` running actions that has waited since `since`.
-pub fn room(
+pub fn share_of(
     (slots, since): (u64, u64),
     limits: RunLimits,
     others: &[Holding],
@@ -99,8 +99,8 @@ mod tests {
     const LATER: u64 = 50;
 
     fn of(slots: u64, limits: RunLimits, others: &[Holding]) -> (u64, u64, bool) {
-        let room = room((slots, LATER), limits, others, |_| true);
-        (room.slots, room.memory, room.first_waits)
+        let share = share_of((slots, LATER), limits, others, |_| true);
+        (share.slots, share.memory, share.first_waits)
     }
 
     #[test]
@@ -147,8 +147,8 @@ mod tests {
     #[test]
     fn who_does_not_go_on_is_not_waited_for() {
         let others = [run(2, 90, None), run(0, 0, Some((0, 30)))];
-        let room = room((0, LATER), limits(8, 100), &others, |_| false);
-        assert_eq!((room.memory, room.first_waits), (10, false));
+        let share = share_of((0, LATER), limits(8, 100), &others, |_| false);
+        assert_eq!((share.memory, share.first_waits), (10, false));
     }
 
     /// Runs that start and end actions by these rules, each taking its share in its turn.
@@ -167,9 +167,9 @@ mod tests {
                 clock += 1;
                 let own = runs[at];
                 let since = own.waits.map_or(clock, |wish| wish.since);
-                let room = room((own.slots, since), limits(8, 100), &others, |_| true);
-                let fits = own.memory + size <= room.memory || (own.slots == 0 && !room.first_waits);
-                let starts = left[at] > 0 && own.slots < room.slots && fits;
+                let share = share_of((own.slots, since), limits(8, 100), &others, |_| true);
+                let fits = own.memory + size <= share.memory || (own.slots == 0 && !share.first_waits);
+                let starts = left[at] > 0 && own.slots < share.slots && fits;
                 runs[at].waits = (left[at] > 0 && !starts).then_some(Wish { since, slots: 1, memory: size });
                 if starts {
                     left[at] -= 1;

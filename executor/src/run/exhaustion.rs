@@ -50,6 +50,6 @@ pub(super) fn of_system_limit(attempt: &mut JobAttempt) -> Option<Lack> {
         return None;
     }
     let lack = Lack::said(attempt.stderr.as_bytes())?;
-    attempt.result = Err(Cause::Lacks { label: module.clone(), source: lack.into() });
+    attempt.result = Err(Cause::SystemLimit { label: module.clone(), source: lack.into() });
     Some(lack)
 }

@@ -13,8 +13,8 @@ use distlto_prepare::warning;
 
 use super::arrivals::{self, Incoming};
 use super::event::Event;
-use super::jobs::OwnedJob;
-use super::shared::Shared;
+use super::machine_share::MachineShare;
+use super::owned_job::OwnedJob;
 use super::workers::{Task, Workers};
 use super::{Hooks, Made, Need, RunOptions, exhaustion};
 use crate::attempt::JobAttempt;
@@ -45,13 +45,13 @@ pub(super) struct RunLoop<'scope, 'env, 'g> {
     /// The worker of each running action.
     lanes: BTreeMap<ActionId, usize>,
     memory: Memory,
-    shared: Shared,
+    share: MachineShare,
     /// Those that were killed once.
     again: BTreeSet<ActionId>,
     /// The last reported plan.
     plan: Plan,
     /// The last reported memory.
-    told: Option<MemoryUse>,
+    reported_memory: Option<MemoryUse>,
     /// The most jobs at once: fewer than requested where the system could not start so many.
     slots: usize,
     /// Whether everything that takes processes besides the one job was given up.
@@ -121,12 +121,12 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
             workers,
             tokens,
             memory: Memory::new(options.memory, System::real(), Instant::now()),
-            shared: Shared::new(options),
+            share: MachineShare::new(options),
             plan,
             ended: BTreeMap::new(),
             lanes: BTreeMap::new(),
             again: BTreeSet::new(),
-            told: None,
+            reported_memory: None,
             slots: options.jobs.max(1),
             has_shrunk: false,
         }
@@ -146,18 +146,18 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
             if self.hooks.asks()
                 && let Some((action, attempt)) = ended.take()
             {
-                self.tell_end(action, attempt);
+                self.report_end(action, attempt);
             }
             // Idle workers get work before reports on ended and started actions.
-            self.shared.begin();
+            self.share.begin();
             let Started { actions, look_again } = self.start_what_may();
-            self.shared.end(&self.work.schedule);
+            self.share.end(&self.work.schedule);
             if let Some(engine) = self.options.engine {
                 let left = if self.work.schedule.has_ready() { 0 } else { self.slots };
                 engine.set_idle(left.saturating_sub(self.work.schedule.running_here()));
             }
             if let Some((action, attempt)) = ended.take() {
-                self.tell_end(action, attempt);
+                self.report_end(action, attempt);
             }
             for &action in &actions {
                 let command = self.command_line(action);
@@ -166,8 +166,8 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
             }
             self.work.schedule.abandoned().into_iter().for_each(|action| self.hooks.abandoned(action));
             let is_over = self.work.is_over(self.options.cancel.is_cancelled());
-            self.tell_plan();
-            self.tell_memory();
+            self.report_plan();
+            self.report_memory();
             if is_over {
                 return;
             }
@@ -254,9 +254,9 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
             self.work.schedule.limit(Resource::Slots, 0);
             return self.work.schedule.take().ok_or(Some(memory::LOOK_AGAIN));
         }
-        self.shared.take(&mut self.work.schedule, &mut self.memory, now).ok_or_else(|| {
+        self.share.take(&mut self.work.schedule, &mut self.memory, now).ok_or_else(|| {
             let by_itself = (self.options.memory == Limit::Available).then_some(memory::LOOK);
-            self.shared.look_again().into_iter().chain(by_itself).min()
+            self.share.look_again().into_iter().chain(by_itself).min()
         })
     }
 
@@ -280,7 +280,7 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
 
     /// Takes in the end of an action, as far as others wait for it. `None` when it is to run once more.
     fn settle(&mut self, action: ActionId, mut attempt: JobAttempt) -> Option<JobAttempt> {
-        if let Err(cause @ Cause::NotThere { .. }) = &attempt.result
+        if let Err(cause @ Cause::NotOnEngine { .. }) = &attempt.result
             && self.work.schedule.again_here(action)
         {
             self.options.progress.came_back(self.step(action, ""), &cause.to_string());
@@ -297,7 +297,7 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
             self.options.progress.executed_by(self.step(action, ""), worker, executed.times);
         }
         if exhaustion::of_memory(&attempt) {
-            let used = self.work.schedule.memory_used().saturating_add(self.shared.memory_of_others());
+            let used = self.work.schedule.memory_used().saturating_add(self.share.memory_of_others());
             let killer = self.memory.killed(used);
             if self.work.schedule.again_alone(action) {
                 self.again.insert(action);
@@ -336,7 +336,7 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
     }
 
     /// Reports the end of an action to hooks and progress.
-    fn tell_end(&mut self, action: ActionId, attempt: JobAttempt) {
+    fn report_end(&mut self, action: ActionId, attempt: JobAttempt) {
         let mut measured =
             attempt.executed.as_ref().map_or_else(Measured::default, |executed| executed.measured);
         measured.phases = attempt.phases;
@@ -362,7 +362,7 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
                 Outcome::Done(measured)
             }
             Err(cause) => {
-                let cause = cause.told();
+                let cause = cause.to_record();
                 let mut failure = Box::new(Failure { cause, command: String::new(), measured, stderr });
                 failure.command = match self.options.keep_failed {
                     Some(keep) if !failure.is_interruption() => keep(action),
@@ -382,7 +382,7 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
     }
 
     /// Reports the plan when it has changed.
-    fn tell_plan(&mut self) {
+    fn report_plan(&mut self) {
         let plan = self.work.plan(self.options.jobs);
         if self.plan != plan {
             self.plan = plan;
@@ -391,12 +391,12 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
     }
 
     /// Reports memory in use and budget when either has changed.
-    fn tell_memory(&mut self) {
-        let others = self.shared.memory_of_others();
+    fn report_memory(&mut self) {
+        let others = self.share.memory_of_others();
         let budget = self.memory.last().map(|budget| budget.saturating_sub(others));
         let memory = MemoryUse { in_use: self.work.schedule.memory_used(), budget };
-        if self.told != Some(memory) {
-            self.told = Some(memory);
+        if self.reported_memory != Some(memory) {
+            self.reported_memory = Some(memory);
             self.options.progress.memory(memory);
         }
     }

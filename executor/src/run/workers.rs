@@ -12,7 +12,7 @@ use distlto_prepare::threads;
 
 use super::Provide;
 use super::event::Event;
-use super::jobs::OwnedJob;
+use super::owned_job::OwnedJob;
 use crate::attempt::{Context, JobAttempt};
 use crate::cause::Cause;
 use crate::schedule::Site;

@@ -23,7 +23,7 @@ const BEFORE_MAIN: [&[u8]; 3] = [b".init_array", b".ctors", b".preinit_array"];
 const AFTER_MAIN: [&[u8]; 2] = [b".fini_array", b".dtors"];
 
 /// Returns a sentence about the missing contents of an object.
-pub(super) fn lacks(file: &object::File<'_>, contents: &Contents) -> Option<String> {
+pub(super) fn missing(file: &object::File<'_>, contents: &Contents) -> Option<String> {
     if !is_judged(file) {
         return None;
     }

@@ -122,8 +122,8 @@ pub fn check_object(bytes: &[u8], output: &Path, expected: &Expectation) -> Resu
     if let Some(damage) = zeros::damage(&file, bytes) {
         return Err(malformed(format!("it has {damage}")));
     }
-    match expected.contents.as_ref().and_then(|contents| contents::lacks(&file, contents)) {
-        Some(lacks) => Err(Refusal::Lacks { output: output.to_owned(), lacks }),
+    match expected.contents.as_ref().and_then(|contents| contents::missing(&file, contents)) {
+        Some(lacks) => Err(Refusal::MissingContents { output: output.to_owned(), lacks }),
         None => Ok(()),
     }
 }

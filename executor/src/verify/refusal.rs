@@ -187,7 +187,7 @@ pub enum Refusal {
     /// The object is none of its module: it lacks something that the module has, and that no compiler drops.
     #[error("the object {} is not that of its module: {lacks}", output.display())]
     #[diagnostic(code(distlto::failed), help("{COMPILER}"))]
-    Lacks {
+    MissingContents {
         /// The output.
         output: PathBuf,
         /// The missing contents.
@@ -229,10 +229,14 @@ fn expected_text(expected: Option<Native>) -> String {
 impl Refusal {
     /// Whether the command said that it succeeded, and left no object, or none that serves.
     pub fn is_of_object(&self) -> bool {
-        use Refusal::{EmptyOutput, Lacks, Malformed, NoOutput, WrongKind};
+        use Refusal::{EmptyOutput, Malformed, MissingContents, NoOutput, WrongKind};
         matches!(
             self,
-            NoOutput { .. } | EmptyOutput { .. } | Malformed { .. } | WrongKind { .. } | Lacks { .. }
+            NoOutput { .. }
+                | EmptyOutput { .. }
+                | Malformed { .. }
+                | WrongKind { .. }
+                | MissingContents { .. }
         )
     }
 

@@ -58,7 +58,7 @@ fn jobs(seat: &mut Seat, (count, memory): (u64, u64), budget: u64, most: u64) ->
         }
         let now = u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos())?;
         let since = own.waits.map_or(now, |wish| wish.since);
-        let room = share::room((own.slots, since), limits, turn.others(), |other| turn.goes_on(other));
+        let room = share::share_of((own.slots, since), limits, turn.others(), |other| turn.goes_on(other));
         let fits = own.memory + memory <= room.memory || (own.slots == 0 && !room.first_waits);
         let starts = left > 0 && fits && own.slots < 3;
         own.waits = (left > 0 && !starts).then_some(Wish { since, slots: 1, memory });

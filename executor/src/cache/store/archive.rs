@@ -93,7 +93,7 @@ impl Cache {
             done.files += 1;
             done.bytes += bytes.len() as u64;
         }
-        self.keeper.put(&self.blobs, done.bytes);
+        self.evictor.put(&self.blobs, done.bytes);
         Ok(done)
     }
 }

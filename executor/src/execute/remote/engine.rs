@@ -1,7 +1,7 @@
 //! An engine as a command uses it: its settings, its connections, its services and its loss.
 //!
 //! One engine serves all runs of a command. Its loss is reported at once, all that wait for it end, and nothing more is
-//! sent to it (`gone`). Knows nothing of schedules.
+//! sent to it (`loss`). Knows nothing of schedules.
 
 use std::collections::{BTreeSet, HashSet};
 use std::io;
@@ -23,7 +23,7 @@ use distlto_record::report::{Measured, Span};
 use distlto_record::run::EngineUse;
 use miette::Diagnostic;
 
-use super::gone::Gone;
+use super::loss::EngineLoss;
 use super::pace::{FlightStage, InFlight, Pace};
 use super::stop::Stop;
 use super::uploads::ResultUploads;
@@ -82,20 +82,20 @@ pub struct ActionCacheSettings {
 pub struct Engine {
     pub(super) runtime: Connections,
     pub(super) pace: Pace,
-    pub(super) keeping: ResultUploads,
+    pub(super) result_uploads: ResultUploads,
     pub(super) stop: Stop,
     execution: Option<Client>,
     /// The server of the action cache, and whether results are kept in it.
     cache: Option<(Client, bool)>,
     settings: EngineSettings,
-    pub(super) gone: Gone,
+    pub(super) loss: EngineLoss,
     notes: Mutex<BTreeSet<String>>,
     /// Cache misses: these actions are not looked up again.
     pub(super) missing: Mutex<HashSet<Digest>>,
     /// Reasons why actions were not executed there.
     returned: Repeated,
     /// Reasons why results were unusable.
-    pub(super) useless: Repeated,
+    pub(super) unusable: Repeated,
     ran: AtomicUsize,
     in_vain: AtomicUsize,
 }
@@ -153,16 +153,16 @@ impl Engine {
         let engine = Self {
             runtime,
             pace: Pace::default(),
-            keeping: ResultUploads::default(),
+            result_uploads: ResultUploads::default(),
             stop,
             execution,
             cache,
             settings,
-            gone: Gone::default(),
+            loss: EngineLoss::default(),
             notes: Mutex::default(),
             missing: Mutex::default(),
             returned: Repeated::default(),
-            useless: Repeated::default(),
+            unusable: Repeated::default(),
             ran: AtomicUsize::new(0),
             in_vain: AtomicUsize::new(0),
         };
@@ -202,18 +202,18 @@ impl Engine {
 
     /// How far actions are that are under way.
     pub fn under_way(&self) -> UnderWay {
-        UnderWay { storing: self.keeping.count(), ..self.pace.under_way() }
+        UnderWay { storing: self.result_uploads.count(), ..self.pace.under_way() }
     }
 
     /// Waits until all uploads are kept, for at most the upload time, or until the run is cancelled.
     pub fn finish(&self) {
         let Some((client, _)) = &self.cache else { return };
         let time = self.settings.upload_time;
-        let failed = self.wait(self.keeping.finish(time));
+        let failed = self.wait(self.result_uploads.finish(time));
         if let Some(Some(error)) = &failed {
-            self.is_not_kept(error);
+            self.upload_failed(error);
         }
-        let dropped = self.keeping.dropped();
+        let dropped = self.result_uploads.dropped();
         // After another failure or a signal, dropped uploads need no note.
         if failed.is_some_and(|failed| failed.is_none()) && dropped > 0 {
             let server = client.options().endpoint.shown();
@@ -239,21 +239,21 @@ impl Engine {
 
     /// Returns one sentence for each new trouble since the last call.
     pub fn troubles(&self) -> Vec<String> {
-        self.settle_kept();
-        let mut told = self.news();
-        told.append(&mut std::mem::take(&mut *lock(&self.notes)).into_iter().collect());
-        told.extend(self.useless.take());
-        let (returned, kept) = (self.returned.take(), self.keeps_no_more());
+        self.settle_uploads();
+        let mut sentences = self.news();
+        sentences.append(&mut std::mem::take(&mut *lock(&self.notes)).into_iter().collect());
+        sentences.extend(self.unusable.take());
+        let (returned, kept) = (self.returned.take(), self.upload_refusal());
         // The loss of an engine was reported already; its consequences need no note.
-        if !self.gone.is_so() {
-            told.extend(returned.into_iter().chain(kept));
+        if !self.loss.is_known() {
+            sentences.extend(returned.into_iter().chain(kept));
         }
-        told
+        sentences
     }
 
     /// Returns the sentences that have to be reported at once.
     pub fn news(&self) -> Vec<String> {
-        self.gone.news()
+        self.loss.news()
     }
 
     pub(super) fn note(&self, text: String) {
@@ -262,18 +262,18 @@ impl Engine {
 
     /// Returns the client that executes actions, unless the engine is gone.
     pub(super) fn execution(&self) -> Option<&Client> {
-        self.execution.as_ref().filter(|_| !self.gone.is_so())
+        self.execution.as_ref().filter(|_| !self.loss.is_known())
     }
 
     /// Returns the client of the action cache, and whether results are kept in it, unless the engine is gone.
     pub(super) fn cache(&self) -> Option<&(Client, bool)> {
-        self.cache.as_ref().filter(|_| !self.gone.is_so())
+        self.cache.as_ref().filter(|_| !self.loss.is_known())
     }
 
     /// Returns why nothing more is executed anywhere: the engine is gone, and this machine is not to do its work.
     pub(super) fn ended(&self, label: &str) -> Option<Cause> {
         let needed = self.execution.is_some() && !self.settings.falls_back;
-        let error = self.gone.why().filter(|_| needed)?;
+        let error = self.loss.why().filter(|_| needed)?;
         Some(self.failed(label, error))
     }
 
@@ -281,7 +281,7 @@ impl Engine {
     /// engine.
     fn failed(&self, label: &str, error: Error) -> Cause {
         let label = label.to_owned();
-        if self.gone.is_so() && !self.gone.tell() {
+        if self.loss.is_known() && !self.loss.report_once() {
             return Cause::Interrupted { label };
         }
         Cause::Engine { label, source: Box::new(error) }
@@ -289,20 +289,20 @@ impl Engine {
 
     /// A server is not used any more.
     pub(super) fn give_up(&self, error: &Error) {
-        let is_new = self.gone.set(error, || self.loss(error));
+        let is_new = self.loss.record(error, || self.loss_text(error));
         if !is_new {
             return;
         }
-        self.keeping.abort();
+        self.result_uploads.abort();
         if let (Some(ledger), Some(server), true) =
             (&self.settings.ledger, error.endpoint(), error.is_silence())
         {
-            ledger.is_absent(server);
+            ledger.record_absence(server);
         }
     }
 
     /// That a server is lost, and why.
-    fn loss(&self, error: &Error) -> String {
+    fn loss_text(&self, error: &Error) -> String {
         let mut why = error.to_string();
         let server = error.endpoint().map_or_else(String::new, |server| {
             why = why.strip_prefix(&format!("{server}: ")).unwrap_or(&why).to_owned();
@@ -383,7 +383,7 @@ impl Engine {
             return self.failed(request.job.label, error);
         }
         self.returned.add(|| format!("{} runs on this machine: {error}", label()));
-        Cause::NotThere { label: label(), reason: error.to_string() }
+        Cause::NotOnEngine { label: label(), reason: error.to_string() }
     }
 }
 

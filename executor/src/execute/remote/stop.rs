@@ -16,10 +16,10 @@ impl Stop {
     /// Follows a token. Needs tokio's runtime.
     pub fn of(cancel: &Cancel) -> io::Result<Self> {
         let ready = pipe::Receiver::from_owned_fd(cancel.ready().try_clone_to_owned()?)?;
-        let (told, asked) = watch::channel(false);
+        let (sender, asked) = watch::channel(false);
         tokio::spawn(async move {
             if ready.readable().await.is_ok() {
-                told.send_replace(true);
+                sender.send_replace(true);
             }
         });
         Ok(Self(asked))

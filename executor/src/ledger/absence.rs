@@ -35,13 +35,13 @@ impl Ledger {
     }
 
     /// A server did not answer.
-    pub fn is_absent(&self, server: &str) {
+    pub fn record_absence(&self, server: &str) {
         // The next link asks it, and waits.
         let _ = write_atomically(&self.absent(server), server.as_bytes());
     }
 
     /// A server has answered.
-    pub fn is_back(&self, server: &str) {
+    pub fn record_answer(&self, server: &str) {
         // Mostly there is none; one that stays is too old soon.
         let _ = fs::remove_file(self.absent(server));
     }
@@ -62,7 +62,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let ledger = Ledger::open(folder.path().join("ledger")).expect("a ledger");
         assert_eq!(ledger.absence("grpc://a:1"), None);
-        ledger.is_absent("grpc://a:1");
+        ledger.record_absence("grpc://a:1");
         let absence = ledger.absence("grpc://a:1").expect("it did not answer");
         assert!(absence.ago + absence.left == PAUSE && absence.left > Duration::ZERO, "{absence:?}");
         assert_eq!(ledger.absence("grpc://a:2"), None, "another one");
@@ -74,7 +74,7 @@ mod tests {
         }
         file.set_modified(SystemTime::now()).expect("set");
         assert!(ledger.absence("grpc://a:1").is_some());
-        ledger.is_back("grpc://a:1");
+        ledger.record_answer("grpc://a:1");
         assert_eq!(ledger.absence("grpc://a:1"), None);
     }
 }

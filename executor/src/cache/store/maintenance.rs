@@ -11,7 +11,7 @@ use distlto_prepare::io_error::IoError;
 use distlto_prepare::prune::{Holdings, KeptFile, PruneReport};
 
 use super::usage::{self, Usage};
-use super::{BLOBS, Cache, CacheLimits, LAYOUT, PARTS, evict, record};
+use super::{BLOBS, Cache, CacheLimits, LAYOUT, PARTS, eviction, record};
 use crate::result::Key;
 
 impl Cache {
@@ -33,7 +33,7 @@ impl Cache {
 
     /// Removes files beyond the limits, the least recently used first.
     pub fn prune(&self, limits: CacheLimits) -> Result<PruneReport, IoError> {
-        evict::prune(&self.blobs, limits, &|| true)
+        eviction::prune(&self.blobs, limits, &|| true)
     }
 
     /// Reads all files and reports the damaged ones, which are removed unless `keep` is set.

@@ -16,7 +16,7 @@
 //!   name. A file that no tree of inputs can hold under its name binds the command to this machine.
 //!
 //! Where names can stand in an object (CodeView in COFF, `-fembed-bitcode`), they decide the result and bind the command to
-//! its place ([`Words::names_matter`]). Which option is which is in `clang::cc1`.
+//! its place ([`CanonicalCommand::names_matter`]). Which option is which is in `clang::cc1`.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ use distlto_planner::options::{Code, Files};
 use distlto_prepare::kind::{Format, Native};
 
 use super::framed::Framed;
-use crate::execute::cc1::{Part, SPLIT_FILE, Template};
+use crate::execute::cc1::{SPLIT_FILE, Template, TemplateWord};
 
 /// The canonical name of an object.
 pub const OBJECT: &str = "object.o";
@@ -38,8 +38,8 @@ pub const SHARD: &str = "shard.thinlto.bc";
 
 /// The words of all compilations of one template.
 #[derive(Debug)]
-pub struct Words {
-    parts: Vec<Named>,
+pub struct CanonicalCommand {
+    parts: Vec<CanonicalWord>,
     /// Files that the words name: by canonical name, as they spell them.
     pub files: BTreeMap<String, String>,
     /// Files that stand in no tree of inputs, by name and content.
@@ -52,7 +52,7 @@ pub struct Words {
 
 /// A word.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Named {
+enum CanonicalWord {
     Word(String),
     Module,
     /// The path of another output, by its index.
@@ -76,7 +76,7 @@ const LLVM_FILES: &[&str] =
 /// Such options that are known to read and write none.
 const NO_FILES: &[&str] = &["-use-source-filename-for-promoted-locals"];
 
-impl Words {
+impl CanonicalCommand {
     /// The words of a template. Relative names are taken from `directory`; `digests` knows files by such names. An error
     /// says why results of such commands are not kept.
     pub fn of(template: &Template, directory: &Path, digests: &FileDigests) -> Result<Self, String> {
@@ -88,16 +88,22 @@ impl Words {
             bound: None,
         };
         let compiler = template.compiler.to_str();
-        words.parts.push(Named::Word(compiler.ok_or("the compiler's name is not UTF-8")?.to_owned()));
+        words.parts.push(CanonicalWord::Word(compiler.ok_or("the compiler's name is not UTF-8")?.to_owned()));
         let mut before: &[u8] = b"";
         for part in &template.arguments {
             match part {
-                Part::Module | Part::ModuleBaseName => words.parts.push(Named::Module),
-                Part::Shard => words.parts.push(Named::Word(format!("-fthinlto-index={SHARD}"))),
-                Part::Object => words.parts.push(Named::Word(OBJECT.to_owned())),
-                Part::Other(at) if before == SPLIT_FILE => words.parts.push(Named::OutputName(*at)),
-                Part::Other(at) => words.parts.push(Named::Output(*at)),
-                Part::Word(word) => {
+                TemplateWord::Module | TemplateWord::ModuleBaseName => {
+                    words.parts.push(CanonicalWord::Module)
+                }
+                TemplateWord::Shard => {
+                    words.parts.push(CanonicalWord::Word(format!("-fthinlto-index={SHARD}")))
+                }
+                TemplateWord::Object => words.parts.push(CanonicalWord::Word(OBJECT.to_owned())),
+                TemplateWord::Other(at) if before == SPLIT_FILE => {
+                    words.parts.push(CanonicalWord::OutputName(*at))
+                }
+                TemplateWord::Other(at) => words.parts.push(CanonicalWord::Output(*at)),
+                TemplateWord::Word(word) => {
                     let text = std::str::from_utf8(word).map_err(|_| format!("{word:?} is not UTF-8"))?;
                     let llvm = before == b"-mllvm";
                     if let Some(reason) = refusal(text, llvm) {
@@ -106,7 +112,7 @@ impl Words {
                     words.word(text, llvm, directory, digests)?;
                 }
             }
-            before = if let Part::Word(word) = part { word } else { b"" };
+            before = if let TemplateWord::Word(word) = part { word } else { b"" };
         }
         if words.names_matter {
             words.bound = Some("names of files stand in its object".to_owned());
@@ -125,14 +131,14 @@ impl Words {
         if let Some(known) = known.filter(|known| known.option.files == Files::Read) {
             let (option, file) = text.split_at(text.len() - known.value.len());
             let name = format!("file-{}", self.files.len());
-            self.parts.push(Named::Word(format!("{option}{name}")));
+            self.parts.push(CanonicalWord::Word(format!("{option}{name}")));
             self.files.insert(name, file.to_owned());
             return Ok(());
         }
         if !self.names_matter && known.is_some_and(|known| known.option.code == Code::Directory) {
             return Ok(());
         }
-        self.parts.push(Named::Word(text.to_owned()));
+        self.parts.push(CanonicalWord::Word(text.to_owned()));
         for name in names_in(text) {
             let place = directory.join(name);
             if place.is_file() {
@@ -157,12 +163,12 @@ impl Words {
 
     /// Returns the words of one compilation: `module` is the canonical name, `others` are its outputs besides the
     /// object.
-    pub fn put_in<'a>(&'a self, module: &'a str, others: &[&'a str]) -> Vec<Cow<'a, str>> {
-        let word = |part: &'a Named| match part {
-            Named::Word(word) => word.into(),
-            Named::Module => module.into(),
-            Named::Output(at) => output(at + 1),
-            Named::OutputName(at) => others.get(*at).copied().unwrap_or_default().into(),
+    pub fn words_of<'a>(&'a self, module: &'a str, others: &[&'a str]) -> Vec<Cow<'a, str>> {
+        let word = |part: &'a CanonicalWord| match part {
+            CanonicalWord::Word(word) => word.into(),
+            CanonicalWord::Module => module.into(),
+            CanonicalWord::Output(at) => output(at + 1),
+            CanonicalWord::OutputName(at) => others.get(*at).copied().unwrap_or_default().into(),
         };
         self.parts.iter().map(word).collect()
     }
@@ -206,9 +212,12 @@ pub fn names_in(word: &str) -> impl Iterator<Item = &str> {
     [word].into_iter().chain(after).filter(|name| !name.is_empty())
 }
 
-fn names_matter(arguments: &[Part]) -> bool {
-    let words =
-        || arguments.iter().filter_map(|part| if let Part::Word(word) = part { Some(word) } else { None });
+fn names_matter(arguments: &[TemplateWord]) -> bool {
+    let words = || {
+        arguments
+            .iter()
+            .filter_map(|part| if let TemplateWord::Word(word) = part { Some(word) } else { None })
+    };
     let triple = words().skip_while(|word| *word != b"-triple").nth(1);
     let format = triple.and_then(|triple| Native::of_triple(std::str::from_utf8(triple).ok()?));
     let has_none = |native: Native| matches!(native.format, Format::Elf | Format::MachO | Format::Wasm);

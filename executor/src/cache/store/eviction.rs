@@ -32,7 +32,7 @@ const COUNT_EVERY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The counts of one process, and its pruning thread.
 #[derive(Debug)]
-pub(super) struct Keeper {
+pub(super) struct Evictor {
     limits: CacheLimits,
     bytes: AtomicU64,
     puts: AtomicU64,
@@ -55,7 +55,7 @@ impl State {
     }
 }
 
-impl Keeper {
+impl Evictor {
     pub fn new(limits: CacheLimits) -> Self {
         let zero = || AtomicU64::new(0);
         Self {

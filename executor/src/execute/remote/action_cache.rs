@@ -23,7 +23,7 @@ impl Engine {
         let while_it_is_there = async {
             tokio::select! {
                 biased;
-                _ = self.gone.happened() => None,
+                _ = self.loss.wait() => None,
                 value = future => Some(value),
             }
         };
@@ -31,36 +31,36 @@ impl Engine {
     }
 
     /// Looks at the results that were on their way.
-    pub(super) fn settle_kept(&self) {
-        while let Some(ended) = self.keeping.ended() {
+    pub(super) fn settle_uploads(&self) {
+        while let Some(ended) = self.result_uploads.ended() {
             if let Err(error) = ended {
-                self.is_not_kept(&error);
+                self.upload_failed(&error);
             }
         }
     }
 
     /// A result was not kept: no other one is sent, as it would go the same way.
-    pub(super) fn is_not_kept(&self, error: &Error) {
+    pub(super) fn upload_failed(&self, error: &Error) {
         match error {
             // One that was ended.
             Error::Shutdown => {}
             _ if error.is_silence() => self.give_up(error),
-            _ if !self.keeping.stopped.swap(true, Relaxed) => {
-                self.keeping.abort();
-                *lock(&self.keeping.why) = Some(format!("the action cache is only read: {error}"));
+            _ if !self.result_uploads.stopped.swap(true, Relaxed) => {
+                self.result_uploads.abort();
+                *lock(&self.result_uploads.why) = Some(format!("the action cache is only read: {error}"));
             }
             _ => {}
         }
     }
 
     /// Takes the reason why results are not kept, if it was not reported yet.
-    pub(super) fn keeps_no_more(&self) -> Option<String> {
-        lock(&self.keeping.why).take()
+    pub(super) fn upload_refusal(&self) -> Option<String> {
+        lock(&self.result_uploads.why).take()
     }
 
     /// Looks up a result and downloads its outputs beside their files. `None` for a miss or a result of a failed
     /// command.
-    async fn kept(
+    async fn cached_result(
         &self,
         client: &Client,
         described: &Described<'_>,
@@ -85,7 +85,7 @@ impl ResultCache for Engine {
         if lock(&self.missing).contains(&key) {
             return Ok(None);
         }
-        match self.wait(self.kept(client, action, outputs)) {
+        match self.wait(self.cached_result(client, action, outputs)) {
             None => Ok(None),
             Some(Ok(None)) => {
                 lock(&self.missing).insert(key);
@@ -103,7 +103,7 @@ impl ResultCache for Engine {
                 Ok(Some(Hit { stderr: Vec::new(), is_far: true, is_unseen: false }))
             }
             Some(Err(error @ (Error::Corrupt { .. } | Error::TooLarge { .. } | Error::Io { .. }))) => {
-                self.useless.add(|| error.to_string());
+                self.unusable.add(|| error.to_string());
                 Ok(None)
             }
             Some(Err(error)) => {
@@ -115,8 +115,8 @@ impl ResultCache for Engine {
 
     fn keep(&self, action: &Described<'_>, result: &NewResult<'_>) {
         let Some((client, true)) = self.cache() else { return };
-        self.settle_kept();
-        let takes = client.capabilities().action_cache_updates && !self.keeping.stopped.load(Relaxed);
+        self.settle_uploads();
+        let takes = client.capabilities().action_cache_updates && !self.result_uploads.stopped.load(Relaxed);
         if result.by_engine || !takes {
             return;
         }
@@ -145,7 +145,7 @@ impl ResultCache for Engine {
             client.update_action_result(key, message).await
         };
         // An upload cut short by the end of the run needs no report.
-        let _ = self.wait(self.keeping.begin(bytes, self.settings().upload_time, upload));
+        let _ = self.wait(self.result_uploads.begin(bytes, self.settings().upload_time, upload));
     }
 
     fn troubles(&self) -> Vec<String> {

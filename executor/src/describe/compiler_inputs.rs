@@ -8,18 +8,18 @@ use std::path::Path;
 use distlto_planner::digests::Digest;
 
 use crate::action::{ActionInput, InputContent};
-use crate::loaded::libraries;
+use crate::program_files::libraries;
 
 /// A compiler in a tree of inputs.
 #[derive(Debug)]
-pub struct Uploaded {
+pub struct CompilerInputs {
     /// The words that replace its name in a command.
     pub words: Vec<String>,
     /// Its files.
     pub inputs: Vec<ActionInput<'static>>,
 }
 
-impl Uploaded {
+impl CompilerInputs {
     /// Describes a compiler; `digest` returns the digest of a file. The error is a sentence with the cause.
     pub fn of(program: &Path, digest: impl Fn(&Path) -> Result<Digest, String>) -> Result<Self, String> {
         let mut inputs = Vec::new();

@@ -25,7 +25,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The state of a run among other runs.
-pub(super) struct Shared {
+pub(super) struct MachineShare {
     seat: Option<Seat>,
     limit: Limit,
     jobs: u64,
@@ -42,10 +42,10 @@ pub(super) struct Shared {
     is_waiting: bool,
     /// When the others last started or ended something.
     changed: Instant,
-    has_told: bool,
+    has_warned: bool,
 }
 
-impl Shared {
+impl MachineShare {
     /// Takes part in the ledger of the options, if there is one.
     pub(super) fn new(options: &RunOptions<'_>) -> Self {
         let jobs = options.jobs.max(1);
@@ -62,9 +62,9 @@ impl Shared {
             others: 0,
             is_waiting: false,
             changed: Instant::now(),
-            has_told: false,
+            has_warned: false,
         };
-        shared.seat = options.ledger.and_then(|ledger| ledger.join().map_err(|error| tell(&error)).ok());
+        shared.seat = options.ledger.and_then(|ledger| ledger.join().map_err(|error| warn_of(&error)).ok());
         shared
     }
 
@@ -122,7 +122,7 @@ impl Shared {
         let since = self.own.waits.map_or_else(clock, |wish| wish.since);
         let slots = schedule.running_here() as u64;
         let limits = RunLimits { slots: self.slots, memory: budget };
-        let room = share::room((slots, since), limits, others, |other| turn.goes_on(other));
+        let room = share::share_of((slots, since), limits, others, |other| turn.goes_on(other));
         let waits = room.first_waits && !self.has_lost_patience(others, now);
         limit(schedule, self.jobs.min(room.slots), room.memory, waits);
         let taken = schedule.take();
@@ -161,8 +161,8 @@ impl Shared {
 
     fn has_lost_patience(&mut self, others: &[Holding], now: Instant) -> bool {
         let has_lost = now.saturating_duration_since(self.changed) >= PATIENCE;
-        if has_lost && !self.has_told {
-            self.has_told = true;
+        if has_lost && !self.has_warned {
+            self.has_warned = true;
             let holding = others.iter().filter(|other| other.slots > 0);
             let names: Vec<_> = holding.map(|other| other.process.to_string()).collect();
             warn(format_args!(
@@ -205,7 +205,7 @@ impl Shared {
     }
 
     fn give_up(&mut self, error: &LedgerError) {
-        tell(error);
+        warn_of(error);
         self.theirs = Sums::default();
         self.others = 0;
         self.is_waiting = false;
@@ -218,7 +218,7 @@ fn limit(schedule: &mut Schedule, slots: u64, memory: u64, first_waits: bool) {
     schedule.let_first_wait(first_waits);
 }
 
-fn tell(error: &LedgerError) {
+fn warn_of(error: &LedgerError) {
     warn(format_args!("links that run at once are not told of this one: {error}"));
 }
 

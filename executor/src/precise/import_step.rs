@@ -17,10 +17,10 @@ use distlto_planner::words::Word;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::mutex::lock;
 
-use super::{Pending, split_units};
+use super::{PendingBackend, split_units};
 use crate::cancel::Cancel;
 use crate::execute::process::{self, Command, Spawner};
-use crate::loaded::{beside, libraries};
+use crate::program_files::{beside, libraries};
 
 /// The line that names the file.
 const NAME: &[u8] = b"; ModuleID = ";
@@ -31,7 +31,7 @@ const CHUNK: usize = 1 << 20;
 
 /// The means to perform import steps.
 #[derive(Clone, Copy)]
-pub struct Steps<'a> {
+pub struct ImportSteps<'a> {
     /// Starts `opt`.
     pub spawner: &'a dyn Spawner,
     /// Ends it early.
@@ -49,7 +49,7 @@ pub fn program(compiler: &Path) -> Option<PathBuf> {
 
 /// A step that was performed.
 #[derive(Debug)]
-pub struct Step {
+pub struct ImportStep {
     /// The digest of the IR that the backend compiles.
     pub merged: Digest,
     /// Its processor time, or its wall time if the system does not report that.
@@ -82,8 +82,8 @@ impl Importer {
     }
 
     /// Performs a backend's import step.
-    pub fn run(&self, pending: &Pending<'_>, steps: &Steps<'_>) -> Result<Step, String> {
-        let Pending { backend, scratch, .. } = pending;
+    pub fn run(&self, pending: &PendingBackend<'_>, steps: &ImportSteps<'_>) -> Result<ImportStep, String> {
+        let PendingBackend { backend, scratch, .. } = pending;
         let directory = steps.directory.unwrap_or(Path::new(""));
         let folder = format!("{scratch}.parts");
         let inputs = split_units::inputs(backend.module, backend.shard, directory, &folder);
@@ -99,10 +99,10 @@ impl Importer {
     fn run_on(
         &self,
         (module, shard): (&str, &str),
-        pending: &Pending<'_>,
-        steps: &Steps<'_>,
-    ) -> Result<Step, String> {
-        let Pending { basis, scratch, .. } = pending;
+        pending: &PendingBackend<'_>,
+        steps: &ImportSteps<'_>,
+    ) -> Result<ImportStep, String> {
+        let PendingBackend { basis, scratch, .. } = pending;
         let mut words: Vec<Word> = vec![self.program.as_os_str().as_encoded_bytes().to_vec()];
         words.extend(OPTIONS.map(|option| option.as_bytes().to_vec()));
         words.push(format!("-summary-file={shard}").into_bytes());
@@ -127,7 +127,7 @@ impl Importer {
         }
         // On a busy machine the wall says little, and estimates of backends are processor time as well.
         let took = ended.ended.cpu.unwrap_or(ended.wall);
-        digest.map(|merged| Step { merged, took }).map_err(|error| error.to_string())
+        digest.map(|merged| ImportStep { merged, took }).map_err(|error| error.to_string())
     }
 }
 
@@ -184,27 +184,27 @@ fn is_one_build(compiler: &Path, opt: &Path) -> Result<bool, String> {
 
 /// Lets as many steps run as there are processors, for backends that have no slot here.
 #[derive(Debug, Default)]
-pub struct Room {
+pub struct StepSlots {
     inside: Mutex<usize>,
     left: Condvar,
 }
 
 /// One that is inside.
 #[derive(Debug)]
-pub struct Inside<'a>(&'a Room);
+pub struct StepSlot<'a>(&'a StepSlots);
 
-impl Room {
+impl StepSlots {
     /// Waits until there is room.
-    pub fn enter(&self) -> Inside<'_> {
+    pub fn enter(&self) -> StepSlot<'_> {
         let most = std::thread::available_parallelism().map_or(1, usize::from);
         let inside = lock(&self.inside);
         let inside = self.left.wait_while(inside, |inside| *inside >= most);
         *inside.unwrap_or_else(PoisonError::into_inner) += 1;
-        Inside(self)
+        StepSlot(self)
     }
 }
 
-impl Drop for Inside<'_> {
+impl Drop for StepSlot<'_> {
     fn drop(&mut self) {
         *lock(&self.0.inside) -= 1;
         self.0.left.notify_one();
