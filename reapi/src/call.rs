@@ -17,15 +17,15 @@ use tonic::transport::Channel;
 use tonic::{Code, Request, Status};
 
 use crate::channel::{Channels, Lease, chain};
-use crate::credentials::{Credentials, Given};
+use crate::credentials::{Credentials, HelperCredentials};
 use crate::digest::Digest;
 use crate::error::{Error, Failed};
 use crate::method::Method;
 use crate::options::Options;
 use crate::proto;
 use crate::retry::{Retry, RetryVerdict, untrusted, verdict};
-use crate::room::Room;
 use crate::statistics::Statistics;
+use crate::stream_slots::StreamSlots;
 
 /// Of messages that are received. A result that lists ten thousands of outputs passes gRPC's usual 4 MiB.
 pub const MESSAGE_LIMIT: usize = 256 << 20;
@@ -59,7 +59,7 @@ pub struct Calls {
     pub options: Options,
     pub statistics: Arc<Statistics>,
     /// For executions.
-    pub room: Room,
+    pub slots: StreamSlots,
     channels: Channels,
     headers: MetadataMap,
     credentials: Option<Credentials>,
@@ -91,7 +91,7 @@ impl From<Error> for AttemptFailure {
 pub struct Attempt {
     lease: Lease,
     headers: MetadataMap,
-    given: Option<Given>,
+    given: Option<HelperCredentials>,
 }
 
 impl Attempt {
@@ -126,7 +126,7 @@ impl Calls {
             headers: headers(&options)?,
             credentials: helper.map(|helper| Credentials::new(helper, options.endpoint.clone())),
             statistics: Arc::default(),
-            room: Room::default(),
+            slots: StreamSlots::default(),
             options,
         })
     }
@@ -250,7 +250,7 @@ impl Calls {
             endpoint: self.endpoint(),
             method,
             code: status.code(),
-            message: self.said(attempt, status),
+            message: self.server_message(attempt, status),
             tries,
             elapsed,
         });
@@ -276,7 +276,7 @@ impl Calls {
     }
 
     /// Returns a status's message for one line of a terminal, without secrets: a server may repeat a request's headers.
-    pub fn said(&self, attempt: &Attempt, status: &Status) -> String {
+    pub fn server_message(&self, attempt: &Attempt, status: &Status) -> String {
         let said = match std::error::Error::source(status) {
             Some(source) => chain(source),
             None => status.message().to_owned(),
@@ -285,7 +285,7 @@ impl Calls {
         printable(&secrets.fold(said, |said, value| said.replace(value, "***")))
     }
 
-    fn secrets<'a>(&'a self, given: Option<&'a Given>) -> impl Iterator<Item = &'a str> {
+    fn secrets<'a>(&'a self, given: Option<&'a HelperCredentials>) -> impl Iterator<Item = &'a str> {
         let given = given.into_iter().flat_map(|given| given.headers.values().flatten());
         let all = self.options.headers.0.iter().map(|(_, value)| value).chain(given);
         // `Bearer TOKEN`: the token alone is as secret.
@@ -369,9 +369,9 @@ mod tests {
         let calls = Calls::new(options)?;
         let attempt = calls.attempt(Method::Execute).await?;
         let status = Status::internal("Bearer t0ken, or t0ken: 1 is wrong");
-        assert_eq!(calls.said(&attempt, &status), "***, or ***: 1 is wrong");
+        assert_eq!(calls.server_message(&attempt, &status), "***, or ***: 1 is wrong");
         let status = Status::internal(format!("\u{1b}[2J\r\n\u{202e}{}", "x".repeat(1 << 20)));
-        let said = calls.said(&attempt, &status);
+        let said = calls.server_message(&attempt, &status);
         assert!(said.starts_with("\u{fffd}[2J\u{fffd}\u{fffd}\u{fffd}xxx"), "{said}");
         assert_eq!(said.chars().count(), LONGEST_WORDS);
         Ok(())

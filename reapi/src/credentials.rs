@@ -40,7 +40,7 @@ struct Answer {
 
 /// The headers from one run of the helper.
 #[derive(Clone)]
-pub struct Given {
+pub struct HelperCredentials {
     /// The number of the run.
     pub number: u64,
     /// The headers.
@@ -53,7 +53,7 @@ pub struct Credentials {
     helper: CredentialHelper,
     endpoint: Endpoint,
     // Held while the helper runs, so that it runs once for all who wait.
-    given: Mutex<(u64, Option<Given>)>,
+    given: Mutex<(u64, Option<HelperCredentials>)>,
 }
 
 impl Credentials {
@@ -62,7 +62,7 @@ impl Credentials {
     }
 
     /// Returns the headers that are valid now.
-    pub async fn get(&self, statistics: &Statistics) -> Result<Given, Error> {
+    pub async fn get(&self, statistics: &Statistics) -> Result<HelperCredentials, Error> {
         let mut slot = self.given.lock().await;
         let (runs, given) = &mut *slot;
         if let Some(given) = given.as_ref().filter(|given| Instant::now() < given.until) {
@@ -78,7 +78,7 @@ impl Credentials {
             why,
         })?;
         let until = Instant::now() + lifetime.max(SHORTEST);
-        Ok(given.insert(Given { number: *runs, headers: Arc::new(headers), until }).clone())
+        Ok(given.insert(HelperCredentials { number: *runs, headers: Arc::new(headers), until }).clone())
     }
 
     /// Forgets the headers that the server refused, unless that is done already.

@@ -11,29 +11,29 @@ use prost::bytes::Bytes;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
+use crate::batch_read::BatchReads;
+use crate::batching::Batcher;
 use crate::call::Calls;
 use crate::capabilities::Capabilities;
 use crate::digest::Digest;
 use crate::error::Error;
-use crate::merge::Merge;
-use crate::read::BlobReads;
 use crate::stream_read::{Sink, read};
 
 /// Downloads of a client.
 pub struct Downloads {
     calls: Arc<Calls>,
     capabilities: Capabilities,
-    reads: Arc<Merge<BlobReads>>,
+    reads: Arc<Batcher<BatchReads>>,
     streams: Semaphore,
 }
 
 impl Downloads {
     pub fn new(calls: &Arc<Calls>, capabilities: &Capabilities) -> Self {
-        let reads = BlobReads { calls: calls.clone(), capabilities: capabilities.clone() };
+        let reads = BatchReads { calls: calls.clone(), capabilities: capabilities.clone() };
         Self {
             calls: calls.clone(),
             capabilities: capabilities.clone(),
-            reads: Merge::new(reads, BlobReads::limits(capabilities)),
+            reads: Batcher::new(reads, BatchReads::limits(capabilities)),
             streams: Semaphore::new(calls.options.transfers.max(1)),
         }
     }

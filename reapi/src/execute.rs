@@ -1,9 +1,9 @@
 //! Execution of an action, to its end: Execute, and WaitExecution when the stream breaks.
 //!
-//! No more streams are open than the server bears (`room`): an action that gave up its stream is asked for again when
+//! No more streams are open than the server bears (`stream_slots`): an action that gave up its stream is asked for again when
 //! there is room. A server that no longer knows the operation may know the result, and else executes it again. The time
 //! in a queue has a deadline of its own. A problem for the caller to mend (blobs that are gone) is an error of its own;
-//! `lost` maps each status to one.
+//! `execution_status` maps each status to one.
 
 use std::future::Future;
 use std::time::Duration;
@@ -18,11 +18,11 @@ use crate::action_cache;
 use crate::call::{Attempt, AttemptFailure, Calls, stub};
 use crate::digest::Digest;
 use crate::error::{Error, too_large};
-use crate::lost::{self, Ended};
+use crate::execution_status::{self, ExecutionFailure};
 use crate::method::Method;
 use crate::proto;
 use crate::proto::execution_stage::Value;
-use crate::room::StreamPlace;
+use crate::stream_slots::StreamSlot;
 
 const CANCEL_LIMIT: Duration = Duration::from_secs(5);
 
@@ -70,7 +70,7 @@ enum Stop {
     /// For good.
     Error(Error),
     /// With a status, of the call or of the operation.
-    Ended(Ended),
+    ExecutionFailure(ExecutionFailure),
     /// With nothing for so long.
     Silence(Duration),
     /// To make room for others.
@@ -85,13 +85,13 @@ impl From<Error> for Stop {
 
 impl From<Status> for Stop {
     fn from(status: Status) -> Self {
-        Self::Ended(Ended::Call(status))
+        Self::ExecutionFailure(ExecutionFailure::Call(status))
     }
 }
 
-impl From<Ended> for Stop {
-    fn from(ended: Ended) -> Self {
-        Self::Ended(ended)
+impl From<ExecutionFailure> for Stop {
+    fn from(ended: ExecutionFailure) -> Self {
+        Self::ExecutionFailure(ended)
     }
 }
 
@@ -161,14 +161,20 @@ impl<'a, O: FnMut(Stage) + Send> Execution<'a, O> {
                     self.operation = None;
                     continue;
                 }
-                Err(Stop::Ended(Ended::Call(status))) if is_crowded(&status) && place.refused() => continue,
-                Err(Stop::Ended(ended)) => Ok(ended),
+                Err(Stop::ExecutionFailure(ExecutionFailure::Call(status)))
+                    if is_crowded(&status) && place.refused() =>
+                {
+                    continue;
+                }
+                Err(Stop::ExecutionFailure(ended)) => Ok(ended),
                 Err(Stop::Silence(limit)) => Err(AttemptFailure::Silence(limit)),
             };
             drop(place);
             let failure = match failure {
                 Err(silence) => silence,
-                Ok(Ended::Call(status)) if method == Method::WaitExecution && forgotten(status.code()) => {
+                Ok(ExecutionFailure::Call(status))
+                    if method == Method::WaitExecution && forgotten(status.code()) =>
+                {
                     if let Some(executed) = self.known().await? {
                         return Ok(executed);
                     }
@@ -176,7 +182,9 @@ impl<'a, O: FnMut(Stage) + Send> Execution<'a, O> {
                     self.reach(Stage::Queued);
                     Status::aborted("the server forgot the operation").into()
                 }
-                Ok(ended) => lost::judge(self.calls, &attempt, method, self.action, ended)?.into(),
+                Ok(ended) => {
+                    execution_status::meaning(self.calls, &attempt, method, self.action, ended)?.into()
+                }
             };
             let recovered = self.calls.recover(method, &mut retry, &attempt, failure);
             let recovered = match self.due() {
@@ -184,16 +192,16 @@ impl<'a, O: FnMut(Stage) + Send> Execution<'a, O> {
                 None => Ok(recovered.await),
             };
             match recovered {
-                Ok(recovered) => recovered.map_err(lost::in_the_end)?,
+                Ok(recovered) => recovered.map_err(execution_status::after_last_try)?,
                 Err(_late) => return Err(self.late().await),
             }
         }
     }
 
     /// A place for a stream. Waiting for one is not being queued.
-    async fn enter(&mut self) -> StreamPlace<'a> {
+    async fn enter(&mut self) -> StreamSlot<'a> {
         let begun = Instant::now();
-        let place = self.calls.room.enter().await;
+        let place = self.calls.slots.enter().await;
         self.since += begun.elapsed();
         place
     }
@@ -219,7 +227,7 @@ impl<'a, O: FnMut(Stage) + Send> Execution<'a, O> {
     async fn follow(
         &mut self,
         attempt: &mut Attempt,
-        place: &mut StreamPlace<'_>,
+        place: &mut StreamSlot<'_>,
     ) -> Result<ExecutedAction, Stop> {
         let patience = self.calls.options.stream_patience;
         let opened = self.open(attempt);
@@ -290,7 +298,9 @@ impl<'a, O: FnMut(Stage) + Send> Execution<'a, O> {
         if operation.done {
             self.operation = None;
             let response = match operation.result {
-                Some(operation::Result::Error(status)) => return Err(lost::operation(status).into()),
+                Some(operation::Result::Error(status)) => {
+                    return Err(execution_status::operation(status).into());
+                }
                 Some(operation::Result::Response(response)) => response,
                 None => return protocol("an operation is done and has no result"),
             };
@@ -298,7 +308,7 @@ impl<'a, O: FnMut(Stage) + Send> Execution<'a, O> {
                 return protocol("the response is no ExecuteResponse");
             };
             if let Some(status) = response.status.filter(|status| status.code != 0) {
-                return Err(lost::operation(status).into());
+                return Err(execution_status::operation(status).into());
             }
             let Some(result) = response.result else { return protocol("the response has no result") };
             return Ok(Some(ExecutedAction {

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use tonic::{Code, Status};
 
-use crate::details;
 use crate::error::too_large;
+use crate::status_details;
 
 const FIRST: Duration = Duration::from_millis(50);
 const LONGEST: Duration = Duration::from_secs(3);
@@ -118,7 +118,7 @@ impl Retry {
         let pause = FIRST.saturating_mul(1 << (self.tries - 1).min(16)).min(LONGEST);
         // The last try is at the end of the time, however long the pause would be.
         Some(
-            details::retry_delay(status)
+            status_details::retry_delay(status)
                 .unwrap_or_default()
                 .max(pause.mul_f64(0.5 + random() / 2.0))
                 .min(left),

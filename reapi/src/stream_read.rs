@@ -16,7 +16,7 @@ use crate::capabilities::{Capabilities, compresses};
 use crate::digest::{Digest, Hasher};
 use crate::error::Error;
 use crate::method::Method;
-use crate::zstd_pieces::Expand;
+use crate::zstd_stream::Decompressor;
 
 const METHOD: Method = Method::Read;
 /// An answer may lie about its size; memory is taken as bytes come.
@@ -123,7 +123,7 @@ pub async fn read(
                 cut(&error.to_string()).into()
             }
             AttemptFailure::Status(status) if status.code() == Code::NotFound => {
-                let message = calls.said(&attempt, &status);
+                let message = calls.server_message(&attempt, &status);
                 let endpoint = calls.endpoint();
                 return Err(Error::Lost { endpoint, method: METHOD, digests: vec![digest], message });
             }
@@ -146,8 +146,8 @@ impl Transfer<'_> {
         let opened = async { Ok(stub.read(attempt.request(request)).await?.into_inner()) };
         let mut stream = self.before_due(opened).await?;
         let left = self.digest.size - self.hasher.size();
-        let mut expand = match zstd {
-            true => Some(Expand::new(left).map_err(|error| self.corrupt(error.to_string()))?),
+        let mut decompressor = match zstd {
+            true => Some(Decompressor::new(left).map_err(|error| self.corrupt(error.to_string()))?),
             false => None,
         };
         loop {
@@ -158,14 +158,14 @@ impl Transfer<'_> {
             };
             let Some(message) = message else { break };
             self.calls.statistics.received(message.data.len());
-            match &mut expand {
+            match &mut decompressor {
                 None => self.take(&message.data).await?,
-                Some(expand) => {
+                Some(decompressor) => {
                     // One message of a hostile server may become very large: its pieces are taken one by one.
                     let mut data = &message.data[..];
                     loop {
                         let mut piece = Vec::new();
-                        let more = expand
+                        let more = decompressor
                             .step(&mut data, |bytes| piece.extend_from_slice(bytes))
                             .map_err(|error| self.corrupt(error.to_string()))?;
                         self.take(&piece).await?;

@@ -14,6 +14,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until};
 use tokio_stream::wrappers::ReceiverStream;
 
+use crate::batch_update::{changed, unreadable};
 use crate::blob::Blob;
 use crate::call::{Attempt, AttemptFailure, Calls, Pace, stub};
 use crate::digest::Hasher;
@@ -21,8 +22,7 @@ use crate::error::Error;
 use crate::method::Method;
 use crate::retry::random_bits;
 use crate::statistics::Statistics;
-use crate::update::{changed, unreadable};
-use crate::zstd_pieces::Shrink;
+use crate::zstd_stream::Compressor;
 
 const METHOD: Method = Method::Write;
 /// Bytes of one message.
@@ -193,8 +193,8 @@ impl Source {
     fn pieces(&mut self, compress: bool) -> Result<(), Error> {
         let failed = |blob: &Blob, error| unreadable(blob, error);
         let mut reader = self.blob.reader().map_err(|error| failed(&self.blob, error))?;
-        let mut shrink = match compress {
-            true => Some(Shrink::new().map_err(|error| failed(&self.blob, error))?),
+        let mut compressor = match compress {
+            true => Some(Compressor::new().map_err(|error| failed(&self.blob, error))?),
             false => None,
         };
         let mut skip = u64::try_from(self.offset).unwrap_or(0);
@@ -218,9 +218,9 @@ impl Source {
             {
                 return Ok(());
             }
-            match &mut shrink {
-                Some(shrink) => {
-                    shrink.push(&piece, &mut waiting).map_err(|error| failed(&self.blob, error))?
+            match &mut compressor {
+                Some(compressor) => {
+                    compressor.push(&piece, &mut waiting).map_err(|error| failed(&self.blob, error))?
                 }
                 None if waiting.is_empty() && known == 0 => waiting = piece,
                 None => waiting.extend_from_slice(&piece[known..]),
@@ -229,8 +229,8 @@ impl Source {
         if hasher.finish() != self.blob.digest() {
             return Err(changed(&self.blob));
         }
-        if let Some(shrink) = shrink {
-            shrink.finish(&mut waiting).map_err(|error| failed(&self.blob, error))?;
+        if let Some(compressor) = compressor {
+            compressor.finish(&mut waiting).map_err(|error| failed(&self.blob, error))?;
         }
         self.message(waiting, true);
         Ok(())

@@ -9,15 +9,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{Semaphore, watch};
 
+use crate::batch_update::BatchUpdates;
+use crate::batching::Batcher;
 use crate::blob::Blob;
 use crate::call::Calls;
 use crate::capabilities::{Capabilities, compresses};
 use crate::digest::Digest;
 use crate::error::Error;
-use crate::find::Find;
-use crate::merge::Merge;
+use crate::missing_blobs::MissingBlobs;
 use crate::stream_write;
-use crate::update::Update;
 
 type Ended = watch::Receiver<Option<Result<(), Error>>>;
 type Ending = watch::Sender<Option<Result<(), Error>>>;
@@ -39,20 +39,20 @@ enum Known {
 pub struct Uploads {
     calls: Arc<Calls>,
     capabilities: Capabilities,
-    finds: Arc<Merge<Find>>,
-    updates: Arc<Merge<Update>>,
+    finds: Arc<Batcher<MissingBlobs>>,
+    updates: Arc<Batcher<BatchUpdates>>,
     known: Mutex<HashMap<Digest, Known>>,
     streams: Semaphore,
 }
 
 impl Uploads {
     pub fn new(calls: &Arc<Calls>, capabilities: &Capabilities) -> Arc<Self> {
-        let update = Update { calls: calls.clone(), capabilities: capabilities.clone() };
+        let update = BatchUpdates { calls: calls.clone(), capabilities: capabilities.clone() };
         Arc::new(Self {
             calls: calls.clone(),
             capabilities: capabilities.clone(),
-            finds: Merge::new(Find { calls: calls.clone() }, Find::limits()),
-            updates: Merge::new(update, Update::limits(capabilities)),
+            finds: Batcher::new(MissingBlobs { calls: calls.clone() }, MissingBlobs::limits()),
+            updates: Batcher::new(update, BatchUpdates::limits(capabilities)),
             known: Mutex::default(),
             streams: Semaphore::new(calls.options.transfers.max(1)),
         })

@@ -16,20 +16,20 @@ pub fn compress(bytes: &[u8]) -> io::Result<Vec<u8>> {
 /// Decompresses all of it; an error if that is more than `limit` bytes.
 pub fn decompress(bytes: &[u8], limit: u64) -> io::Result<Vec<u8>> {
     let mut all = Vec::new();
-    let mut expand = Expand::new(limit)?;
+    let mut decompressor = Decompressor::new(limit)?;
     let mut bytes = bytes;
-    while expand.step(&mut bytes, |piece| all.extend_from_slice(piece))? {}
+    while decompressor.step(&mut bytes, |piece| all.extend_from_slice(piece))? {}
     Ok(all)
 }
 
 /// Decompresses piece by piece.
-pub struct Expand {
+pub struct Decompressor {
     decoder: Decoder<'static>,
     buffer: Vec<u8>,
     left: u64,
 }
 
-impl Expand {
+impl Decompressor {
     /// For a stream of at most `limit` bytes.
     pub fn new(limit: u64) -> io::Result<Self> {
         Ok(Self { decoder: Decoder::new()?, buffer: vec![0; PIECE], left: limit })
@@ -48,12 +48,12 @@ impl Expand {
 }
 
 /// Compresses piece by piece.
-pub struct Shrink {
+pub struct Compressor {
     encoder: Encoder<'static>,
     buffer: Vec<u8>,
 }
 
-impl Shrink {
+impl Compressor {
     pub fn new() -> io::Result<Self> {
         Ok(Self { encoder: Encoder::new(LEVEL)?, buffer: vec![0; PIECE] })
     }
@@ -91,9 +91,9 @@ mod tests {
     fn what_was_compressed_comes_back() {
         let bytes: Vec<u8> = (0..1_000_000_u32).flat_map(|number| (number / 7).to_le_bytes()).collect();
         let mut shrunk = Vec::new();
-        let mut shrink = Shrink::new().expect("memory");
-        bytes.chunks(10_001).for_each(|piece| shrink.push(piece, &mut shrunk).expect("memory"));
-        shrink.finish(&mut shrunk).expect("memory");
+        let mut compressor = Compressor::new().expect("memory");
+        bytes.chunks(10_001).for_each(|piece| compressor.push(piece, &mut shrunk).expect("memory"));
+        compressor.finish(&mut shrunk).expect("memory");
         assert_eq!(zstd::decode_all(&*shrunk).expect("a stream"), bytes);
         let limit = bytes.len() as u64;
         assert!(decompress(&shrunk, limit).expect("a stream") == bytes);
@@ -106,8 +106,8 @@ mod tests {
         let bomb = zstd::encode_all(io::repeat(0).take(1 << 26), 3).expect("memory");
         assert!(bomb.len() < 1 << 16);
         let mut most = 0;
-        let mut expand = Expand::new(1000).expect("memory");
-        assert!(expand.step(&mut &*bomb, |piece| most = piece.len()).is_err());
+        let mut decompressor = Decompressor::new(1000).expect("memory");
+        assert!(decompressor.step(&mut &*bomb, |piece| most = piece.len()).is_err());
         assert_eq!(most, 0);
     }
 }

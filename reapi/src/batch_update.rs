@@ -6,31 +6,31 @@ use std::sync::Arc;
 use prost::bytes::Bytes;
 use tonic::Code;
 
+use crate::batching::{BatchCall, BatchLimits};
 use crate::blob::{Blob, Source};
 use crate::call::{Attempt, AttemptFailure, Calls, stub};
 use crate::capabilities::{Capabilities, compresses, weight};
-use crate::details;
 use crate::digest::Digest;
 use crate::error::Error;
-use crate::merge::{Batch, Limits};
 use crate::method::Method;
 use crate::proto;
 use crate::proto::batch_update_blobs_request::Request;
 use crate::retry::{RetryVerdict, verdict};
-use crate::zstd_pieces;
+use crate::status_details;
+use crate::zstd_stream;
 
 const CALLS: usize = 4;
 
 /// Uploads blobs that the server lacks.
-pub struct Update {
+pub struct BatchUpdates {
     pub calls: Arc<Calls>,
     pub capabilities: Capabilities,
 }
 
-impl Update {
+impl BatchUpdates {
     /// Returns the limits of one call.
-    pub fn limits(capabilities: &Capabilities) -> Limits {
-        Limits { weight: capabilities.batch, count: 4000, calls: CALLS }
+    pub fn limits(capabilities: &Capabilities) -> BatchLimits {
+        BatchLimits { weight: capabilities.batch, count: 4000, calls: CALLS }
     }
 
     /// Reads and checks blobs. Returns the request of each.
@@ -85,7 +85,7 @@ impl Update {
         let mut again = None;
         for response in answer.responses {
             let Some(digest) = response.digest.as_ref().and_then(Digest::from_message) else { continue };
-            let status = details::status(response.status.unwrap_or_default());
+            let status = status_details::status(response.status.unwrap_or_default());
             let end = match (status.code(), verdict(&status)) {
                 (Code::Ok | Code::AlreadyExists, _) => Ok(()),
                 (_, RetryVerdict::Final | RetryVerdict::Unauthenticated) => {
@@ -107,7 +107,7 @@ impl Update {
     }
 }
 
-impl Batch for Update {
+impl BatchCall for BatchUpdates {
     type Request = Blob;
     type Answer = Result<(), Error>;
 
@@ -147,7 +147,7 @@ fn request(blob: &Blob, compress: bool) -> Result<Request, Error> {
     }
     let digest = Some(blob.digest().message());
     if compress {
-        let data = zstd_pieces::compress(&bytes).map_err(|error| unreadable(blob, error))?;
+        let data = zstd_stream::compress(&bytes).map_err(|error| unreadable(blob, error))?;
         // A blob that does not shrink goes as it is, so that the weight of a batch is a bound.
         if data.len() < bytes.len() {
             return Ok(Request { digest, data, compressor: proto::compressor::Value::Zstd as i32 });

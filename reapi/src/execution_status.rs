@@ -7,13 +7,13 @@ use bazel_remote_apis::google::rpc;
 use tonic::{Code, Status};
 
 use crate::call::{Attempt, Calls};
-use crate::details;
 use crate::digest::Digest;
 use crate::error::Error;
 use crate::method::Method;
+use crate::status_details;
 
 /// How an execution failed.
-pub enum Ended {
+pub enum ExecutionFailure {
     /// The call did.
     Call(Status),
     /// The call went well: the operation ended with a status.
@@ -21,27 +21,27 @@ pub enum Ended {
 }
 
 /// The status with which an operation ended.
-pub fn operation(status: rpc::Status) -> Ended {
-    Ended::Operation(details::status(status))
+pub fn operation(status: rpc::Status) -> ExecutionFailure {
+    ExecutionFailure::Operation(status_details::status(status))
 }
 
 /// The error that the end of an execution stands for, or a status that is handled as that of any call.
-pub fn judge(
+pub fn meaning(
     calls: &Calls,
     attempt: &Attempt,
     method: Method,
     action: Digest,
-    ended: Ended,
+    ended: ExecutionFailure,
 ) -> Result<Status, Error> {
     let (status, operation) = match ended {
-        Ended::Call(status) => (status, false),
-        Ended::Operation(status) => (status, true),
+        ExecutionFailure::Call(status) => (status, false),
+        ExecutionFailure::Operation(status) => (status, true),
     };
-    let message = calls.said(attempt, &status);
+    let message = calls.server_message(attempt, &status);
     let lost =
         |digests| Error::Lost { endpoint: calls.endpoint(), method, digests, message: message.clone() };
     match status.code() {
-        Code::FailedPrecondition => match details::missing(&status) {
+        Code::FailedPrecondition => match status_details::missing(&status) {
             Some(digests) => Err(lost(digests)),
             None => Ok(status),
         },
@@ -57,7 +57,7 @@ pub fn judge(
 }
 
 /// The error of a call that was tried to the end.
-pub fn in_the_end(error: Error) -> Error {
+pub fn after_last_try(error: Error) -> Error {
     match error {
         Error::Failed { failed } if failed.code == Code::Internal => Error::Lost {
             endpoint: failed.endpoint,

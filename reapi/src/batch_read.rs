@@ -6,17 +6,17 @@ use std::sync::Arc;
 use prost::bytes::Bytes;
 use tonic::Code;
 
+use crate::batching::{BatchCall, BatchLimits};
 use crate::call::{Attempt, AttemptFailure, Calls, stub};
 use crate::capabilities::{Capabilities, compresses, weight};
-use crate::details;
 use crate::digest::Digest;
 use crate::error::Error;
-use crate::merge::{Batch, Limits};
 use crate::method::Method;
 use crate::proto;
 use crate::proto::batch_read_blobs_response::Response;
 use crate::retry::{Retry, RetryVerdict, verdict};
-use crate::zstd_pieces;
+use crate::status_details;
+use crate::zstd_stream;
 
 const CALLS: usize = 8;
 /// Bytes for the status of each blob, and for the overhead of zstd.
@@ -26,17 +26,17 @@ const METHOD: Method = Method::BatchReadBlobs;
 const ZSTD: i32 = proto::compressor::Value::Zstd as i32;
 
 /// Downloads blobs.
-pub struct BlobReads {
+pub struct BatchReads {
     pub calls: Arc<Calls>,
     pub capabilities: Capabilities,
 }
 
 type Done = HashMap<Digest, Result<Bytes, Error>>;
 
-impl BlobReads {
+impl BatchReads {
     /// Returns the limits of one call.
-    pub fn limits(capabilities: &Capabilities) -> Limits {
-        Limits { weight: capabilities.batch, count: 4000, calls: CALLS }
+    pub fn limits(capabilities: &Capabilities) -> BatchLimits {
+        BatchLimits { weight: capabilities.batch, count: 4000, calls: CALLS }
     }
 
     async fn download(&self, pending: &mut HashSet<Digest>, done: &mut Done) -> Result<(), Error> {
@@ -84,7 +84,7 @@ impl BlobReads {
             if !pending.contains(&digest) {
                 continue;
             }
-            let status = details::status(response.status.clone().unwrap_or_default());
+            let status = status_details::status(response.status.clone().unwrap_or_default());
             let end = match (status.code(), verdict(&status)) {
                 (Code::Ok, _) => match self.check(digest, response) {
                     Err(error) if wrong.insert(digest) => {
@@ -97,7 +97,7 @@ impl BlobReads {
                     endpoint: self.calls.endpoint(),
                     method: METHOD,
                     digests: vec![digest],
-                    message: self.calls.said(attempt, &status),
+                    message: self.calls.server_message(attempt, &status),
                 }),
                 (_, RetryVerdict::Final | RetryVerdict::Unauthenticated) => {
                     Err(self.calls.failed(METHOD, &Retry::new(Default::default()), attempt, &status))
@@ -120,7 +120,7 @@ impl BlobReads {
         self.calls.statistics.received(response.data.len());
         let corrupt = |found: String| Error::Corrupt { endpoint: self.calls.endpoint(), digest, found };
         let bytes = if response.compressor == ZSTD {
-            zstd_pieces::decompress(&response.data, digest.size)
+            zstd_stream::decompress(&response.data, digest.size)
                 .map_err(|error| corrupt(error.to_string()))?
         } else {
             response.data
@@ -134,7 +134,7 @@ impl BlobReads {
     }
 }
 
-impl Batch for BlobReads {
+impl BatchCall for BatchReads {
     type Request = Digest;
     type Answer = Result<Bytes, Error>;
 

@@ -7,8 +7,8 @@
 
 use tokio::sync::watch;
 
-/// Room for streams.
-pub struct Room(watch::Sender<State>);
+/// The slots for streams.
+pub struct StreamSlots(watch::Sender<State>);
 
 #[derive(Debug, Clone, Copy)]
 struct State {
@@ -17,20 +17,20 @@ struct State {
 }
 
 /// A stream's place, until this is dropped.
-pub struct StreamPlace<'a> {
-    room: &'a Room,
+pub struct StreamSlot<'a> {
+    slots: &'a StreamSlots,
     is_given_up: bool,
 }
 
-impl Default for Room {
+impl Default for StreamSlots {
     fn default() -> Self {
         Self(watch::Sender::new(State { open: 0, limit: usize::MAX }))
     }
 }
 
-impl Room {
+impl StreamSlots {
     /// A place, when there is room.
-    pub async fn enter(&self) -> StreamPlace<'_> {
+    pub async fn enter(&self) -> StreamSlot<'_> {
         let mut changes = self.0.subscribe();
         loop {
             let taken = self.0.send_if_modified(|state| {
@@ -39,7 +39,7 @@ impl Room {
                 is_free
             });
             if taken {
-                return StreamPlace { room: self, is_given_up: false };
+                return StreamSlot { slots: self, is_given_up: false };
             }
             // The sender lives as long as `self`. The guard that is returned holds a lock, so it is dropped.
             drop(changes.wait_for(|state| state.open < state.limit).await);
@@ -47,11 +47,11 @@ impl Room {
     }
 }
 
-impl StreamPlace<'_> {
+impl StreamSlot<'_> {
     /// The server refused the stream for want of room. Whether there may be room when others have given way, or end.
     pub fn refused(&self) -> bool {
         let mut others = 0;
-        self.room.0.send_if_modified(|state| {
+        self.slots.0.send_if_modified(|state| {
             others = state.open - 1;
             // Streams above the limit are giving way already.
             let shrinks = others > 0 && others <= state.limit;
@@ -65,10 +65,10 @@ impl StreamPlace<'_> {
 
     /// Waits until more are open than may be, and gives up the place if that is still so then.
     pub async fn give_way(&mut self) {
-        let mut changes = self.room.0.subscribe();
+        let mut changes = self.slots.0.subscribe();
         while !self.is_given_up {
             drop(changes.wait_for(|state| state.open > state.limit).await);
-            self.is_given_up = self.room.0.send_if_modified(|state| {
+            self.is_given_up = self.slots.0.send_if_modified(|state| {
                 let is_crowded = state.open > state.limit;
                 state.open -= usize::from(is_crowded);
                 is_crowded
@@ -77,10 +77,10 @@ impl StreamPlace<'_> {
     }
 }
 
-impl Drop for StreamPlace<'_> {
+impl Drop for StreamSlot<'_> {
     fn drop(&mut self) {
         if !self.is_given_up {
-            self.room.0.send_modify(|state| state.open -= 1);
+            self.slots.0.send_modify(|state| state.open -= 1);
         }
     }
 }
@@ -100,10 +100,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_refusal_halves() {
-        let room = Room::default();
+        let slots = StreamSlots::default();
         let mut places = Vec::new();
         for _ in 0..9 {
-            places.push(room.enter().await);
+            places.push(slots.enter().await);
         }
         let refused = places.pop().expect("there are nine");
         assert!(refused.refused());
@@ -115,15 +115,15 @@ mod tests {
         }
         assert!(at_once(places[3].give_way()).await.is_none(), "four may stay");
         places.drain(..3);
-        assert!(at_once(room.enter()).await.is_none());
+        assert!(at_once(slots.enter()).await.is_none());
         drop(places.pop());
-        places.push(at_once(room.enter()).await.expect("one has ended"));
-        assert!(at_once(room.enter()).await.is_none());
+        places.push(at_once(slots.enter()).await.expect("one has ended"));
+        assert!(at_once(slots.enter()).await.is_none());
     }
 
     #[tokio::test]
     async fn who_is_alone_is_refused_for_another_reason() {
-        let room = Room::default();
-        assert!(!room.enter().await.refused());
+        let slots = StreamSlots::default();
+        assert!(!slots.enter().await.refused());
     }
 }

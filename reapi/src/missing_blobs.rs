@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use crate::batching::{BatchCall, BatchLimits};
 use crate::call::{Attempt, Calls, stub};
 use crate::digest::Digest;
 use crate::error::Error;
-use crate::merge::{Batch, Limits};
 use crate::method::Method;
 use crate::proto;
 
@@ -15,14 +15,14 @@ const DIGESTS: usize = 10_000;
 const CALLS: usize = 4;
 
 /// Whether a server lacks a blob.
-pub struct Find {
+pub struct MissingBlobs {
     pub calls: Arc<Calls>,
 }
 
-impl Find {
+impl MissingBlobs {
     /// Returns the limits of one call.
-    pub fn limits() -> Limits {
-        Limits { weight: DIGESTS, count: DIGESTS, calls: CALLS }
+    pub fn limits() -> BatchLimits {
+        BatchLimits { weight: DIGESTS, count: DIGESTS, calls: CALLS }
     }
 
     async fn missing(&self, digests: &[Digest]) -> Result<HashSet<Digest>, Error> {
@@ -46,7 +46,7 @@ impl Find {
     }
 }
 
-impl Batch for Find {
+impl BatchCall for MissingBlobs {
     type Request = Digest;
     type Answer = Result<bool, Error>;
 

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::oneshot;
 
 /// A call that takes many requests.
-pub trait Batch: Send + Sync + 'static {
+pub trait BatchCall: Send + Sync + 'static {
     /// A request.
     type Request: Clone + Send + 'static;
     /// Its answer.
@@ -31,15 +31,15 @@ pub trait Batch: Send + Sync + 'static {
 }
 
 /// Merges requests.
-pub struct Merge<B: Batch> {
+pub struct Batcher<B: BatchCall> {
     pub batch: B,
-    limits: Limits,
+    limits: BatchLimits,
     queue: Mutex<Queue<B>>,
 }
 
 /// The limits of one call, and the most calls at once.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct BatchLimits {
     /// The sum of the weights of a call.
     pub weight: usize,
     /// The number of requests of a call.
@@ -48,7 +48,7 @@ pub struct Limits {
     pub calls: usize,
 }
 
-struct Queue<B: Batch> {
+struct Queue<B: BatchCall> {
     waiting: VecDeque<Waiting<B>>,
     calls: usize,
     /// The sum of the weights of a call, as it turned out.
@@ -56,10 +56,10 @@ struct Queue<B: Batch> {
 }
 
 /// A request, and who waits for its answer.
-type Waiting<B> = (<B as Batch>::Request, oneshot::Sender<<B as Batch>::Answer>);
+type Waiting<B> = (<B as BatchCall>::Request, oneshot::Sender<<B as BatchCall>::Answer>);
 
-impl<B: Batch> Merge<B> {
-    pub fn new(batch: B, limits: Limits) -> Arc<Self> {
+impl<B: BatchCall> Batcher<B> {
+    pub fn new(batch: B, limits: BatchLimits) -> Arc<Self> {
         let queue = Queue { waiting: VecDeque::new(), calls: 0, weight: limits.weight };
         Arc::new(Self { batch, limits, queue: Mutex::new(queue) })
     }
@@ -141,7 +141,7 @@ mod tests {
         calls: Mutex<Vec<Vec<usize>>>,
     }
 
-    impl Batch for Double {
+    impl BatchCall for Double {
         type Request = usize;
         type Answer = usize;
 
@@ -165,12 +165,12 @@ mod tests {
     async fn what_waits_goes_together() {
         let permits = Arc::new(Semaphore::new(0));
         let batch = Double { permits: permits.clone(), most: 100, calls: Mutex::default() };
-        let merge = Merge::new(batch, Limits { weight: 10, count: 3, calls: 1 });
-        let mut answers = merge.ask(vec![1]);
+        let batcher = Batcher::new(batch, BatchLimits { weight: 10, count: 3, calls: 1 });
+        let mut answers = batcher.ask(vec![1]);
         tokio::task::yield_now().await;
         // 20 alone is more than a call may hold, and goes alone.
         for request in [2, 3, 4, 5, 20, 1, 1, 1, 1] {
-            answers.extend(merge.ask(vec![request]));
+            answers.extend(batcher.ask(vec![request]));
         }
         permits.add_permits(100);
         let mut doubled = Vec::new();
@@ -178,7 +178,7 @@ mod tests {
             doubled.push(answer.await.expect("every request has an answer"));
         }
         assert_eq!(doubled, [2, 4, 6, 8, 10, 40, 2, 2, 2, 2]);
-        let calls = merge.batch.calls.lock().expect("no test panics");
+        let calls = batcher.batch.calls.lock().expect("no test panics");
         assert_eq!(*calls, [vec![1], vec![2, 3, 4], vec![5], vec![20], vec![1, 1, 1], vec![1]]);
     }
 
@@ -186,14 +186,14 @@ mod tests {
     async fn what_is_too_large_goes_in_parts() {
         let permits = Arc::new(Semaphore::new(100));
         let batch = Double { permits, most: 5, calls: Mutex::default() };
-        let merge = Merge::new(batch, Limits { weight: 16, count: 100, calls: 1 });
+        let batcher = Batcher::new(batch, BatchLimits { weight: 16, count: 100, calls: 1 });
         let mut doubled = Vec::new();
-        for answer in merge.ask(vec![1, 2, 3, 2, 8, 1, 1, 1, 1, 1]) {
+        for answer in batcher.ask(vec![1, 2, 3, 2, 8, 1, 1, 1, 1, 1]) {
             doubled.push(answer.await.expect("every request has an answer"));
         }
         // 8 is too large by itself: the caller finds another way.
         assert_eq!(doubled, [2, 4, 6, 4, 0, 2, 2, 2, 2, 2]);
-        let calls = merge.batch.calls.lock().expect("no test panics");
+        let calls = batcher.batch.calls.lock().expect("no test panics");
         let parts = [vec![1, 2, 3, 2, 8], vec![1, 2, 3, 2], vec![1, 2], vec![3], vec![2], vec![8]];
         assert_eq!(calls[..6], parts);
         assert!(calls[6..].iter().all(|call| call.len() <= 4));
