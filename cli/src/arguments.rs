@@ -72,7 +72,7 @@ pub enum CliCommand {
     #[command(name = "archive-mapper", alias = "archive_mapper")]
     ArchiveMapper(distlto_prepare::archive_mapper::Args),
     #[command(name = "compiler-stats-merger", alias = "compiler_stats_merger")]
-    CompilerStatsMerger(distlto_prepare::stats::Args),
+    CompilerStatsMerger(distlto_prepare::compiler_statistics::Args),
     #[command(name = "header-list")]
     HeaderList(HeaderListArgs),
     #[command(hide = true)]

@@ -14,7 +14,7 @@ use distlto_commands::store::{self, VARIABLE};
 use distlto_executor::cache::store::limits::{parse_age, parse_size};
 use distlto_executor::cache::store::{Cache, CacheLimits, Transferred};
 use distlto_executor::describe::compiler::Compilers;
-use distlto_prepare::check::CheckReport;
+use distlto_prepare::damage::CheckReport;
 use distlto_prepare::error::PrepareError;
 use distlto_prepare::exit;
 use distlto_prepare::io_error::IoError;

@@ -72,7 +72,9 @@ fn main() -> ExitCode {
         CliCommand::Copy(args) => exit::run(|| distlto_prepare::copy::run(&args)),
         CliCommand::ArchiveMapper(args) => exit::run(|| distlto_prepare::archive_mapper::run(&args)),
         CliCommand::HeaderList(args) => watching(|cancel| exit::run(|| header_list::run(&args, cancel))),
-        CliCommand::CompilerStatsMerger(args) => exit::run(|| distlto_prepare::stats::run(&args)),
+        CliCommand::CompilerStatsMerger(args) => {
+            exit::run(|| distlto_prepare::compiler_statistics::run(&args))
+        }
         CliCommand::Completions(args) => exit::run(|| completions::run(&args, Cli::command())),
         CliCommand::Man(args) => exit::run(|| manual::run(&args, Cli::command())),
     }

@@ -233,7 +233,7 @@ impl Session<'_> {
         options.places = Some(&places);
         options.repeat = Some(&repeat);
         reporter.describe(|run| run.output = Some(self.program()));
-        reporter.knows(graph.actions().map(|(id, _)| requested(graph, id)).collect());
+        reporter.record_actions(graph.actions().map(|(id, _)| requested(graph, id)).collect());
         let report = self.run_all(graph, &options);
         reporter.conclude(&self.program(), Some(graph), Some(&directory));
         if let Some(state) = self.state() {

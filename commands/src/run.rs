@@ -159,7 +159,7 @@ impl Round<'_> {
         }
         self.reporter.graph(self.input.path().as_std_path());
         self.reporter.describe(|run| run.output = Some(self.what().to_owned()));
-        self.reporter.knows(log.known(graph, found));
+        self.reporter.record_actions(log.known(graph, found));
         make_directories(graph, &wanted)?;
         self.prewarm(&wanted);
         let cache = &self.args.run.cache;

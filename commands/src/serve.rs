@@ -296,7 +296,7 @@ impl Service<'_> {
                 told::Told { directory: session.directory, earlier: &earlier, compilation: &compilation };
             let first = served.modules.iter().filter(|module| module.file.is_some()).count();
             let found = found.enumerate().map(|(at, module)| told.kept(first + at, module)).collect();
-            reporter.knows_more(found);
+            reporter.record_more_actions(found);
             let root = directory.as_deref().unwrap_or(Path::new("."));
             let read = ended.map(|ended| {
                 let mut read =

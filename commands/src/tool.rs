@@ -8,7 +8,7 @@ use std::process::ExitStatus;
 
 use distlto_planner::runner::{Runner, ToolOutput};
 use distlto_planner::words::Word;
-use distlto_prepare::limits::Lack;
+use distlto_prepare::limits::SystemLimit;
 
 use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::process::{self, Command, GRACE, Spawner};
@@ -38,7 +38,7 @@ impl Runner for ToolRunner<'_> {
         let command = Command::of_words(&fitting.words, self.directory)
             .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "a command without words"))?;
         match self.once(&command) {
-            Err(error) if Lack::of_io(&error).is_some() => {
+            Err(error) if SystemLimit::of_io(&error).is_some() => {
                 self.spawner.shrink();
                 self.once(&command)
             }
@@ -52,7 +52,7 @@ impl ToolRunner<'_> {
     fn once(&self, command: &Command) -> io::Result<ToolOutput> {
         let finished = process::run_keeping(command, self.spawner, self.cancel, GRACE, KEEP)?;
         let (status, stderr) = (finished.ended.status, finished.stderr.into_bytes());
-        match Lack::said(&stderr).filter(|_| !status.success()) {
+        match SystemLimit::in_output(&stderr).filter(|_| !status.success()) {
             Some(lack) => Err(lack.into()),
             None => Ok(ToolOutput { status, stdout: finished.stdout.into_bytes(), stderr }),
         }

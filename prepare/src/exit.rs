@@ -11,7 +11,7 @@ use clap::Parser;
 use miette::Diagnostic;
 
 use crate::io_error::IoError;
-use crate::limits::Lack;
+use crate::limits::SystemLimit;
 use crate::message::show;
 use crate::text::printable;
 
@@ -24,7 +24,7 @@ pub const CLASSES: &[(&str, u8, &str)] = &[
     ("distlto::busy", 5, "another run is writing the same output"),
     ("distlto::untranslatable", 6, "a link option would change code and has no backend spelling"),
     ("distlto::tool", 7, "a compiler or linker is missing or too old"),
-    (Lack::CLASS, LIMIT, "the system has no process, thread or open file left for this"),
+    (SystemLimit::CLASS, LIMIT, "the system has no process, thread or open file left for this"),
     ("distlto::interrupted", 130, "interrupted; by another signal than SIGINT, 128 plus its number"),
 ];
 
@@ -54,15 +54,15 @@ pub fn code_of(error: &dyn Diagnostic) -> u8 {
 
 /// Returns the class of an error: that of a system limit, if one caused it.
 pub fn class_of(error: &dyn Diagnostic) -> Option<String> {
-    match Lack::of(error) {
-        Some(_) => Some(Lack::CLASS.to_owned()),
+    match SystemLimit::of(error) {
+        Some(_) => Some(SystemLimit::CLASS.to_owned()),
         None => error.code().map(|code| code.to_string()),
     }
 }
 
 /// Returns the remedy for an error.
 pub fn help_of(error: &dyn Diagnostic) -> Option<String> {
-    match Lack::of(error) {
+    match SystemLimit::of(error) {
         Some(lack) => Some(lack.remedy().to_owned()),
         None => error.help().map(|help| help.to_string()),
     }

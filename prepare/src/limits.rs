@@ -2,7 +2,7 @@
 //! remedy.
 //!
 //! EMFILE and ENFILE speak for themselves. EAGAIN and ENOMEM have other meanings too, so the starter of a process or a
-//! thread marks them with [`Lack::on_start`]; see fork(2), pthread_create(3) and execve(2). Does not depend on the
+//! thread marks them with [`SystemLimit::on_start`]; see fork(2), pthread_create(3) and execve(2). Does not depend on the
 //! program started.
 
 use std::error::Error;
@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 /// The exhausted resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Lack {
+pub enum SystemLimit {
     /// Processes and threads.
     #[error("no more processes or threads may be started (Resource temporarily unavailable)")]
     Processes,
@@ -29,14 +29,14 @@ pub enum Lack {
 }
 
 /// Messages of programs that stop at such a limit: libc's texts, and a shell's.
-const TEXTS: [(&[u8], Lack); 4] = [
-    (b"Resource temporarily unavailable", Lack::Processes),
-    (b"Cannot fork", Lack::Processes),
-    (b"Too many open files in system", Lack::AllFiles),
-    (b"Too many open files", Lack::Files),
+const TEXTS: [(&[u8], SystemLimit); 4] = [
+    (b"Resource temporarily unavailable", SystemLimit::Processes),
+    (b"Cannot fork", SystemLimit::Processes),
+    (b"Too many open files in system", SystemLimit::AllFiles),
+    (b"Too many open files", SystemLimit::Files),
 ];
 
-impl Lack {
+impl SystemLimit {
     /// The class of errors that come of it.
     pub const CLASS: &'static str = "distlto::limit";
 
@@ -60,15 +60,15 @@ impl Lack {
         })
     }
 
-    /// Returns the lack that caused an error of this program.
+    /// Returns the limit that caused an error of this program.
     pub fn of(error: &dyn Error) -> Option<Self> {
         let causes = std::iter::successors(error.source(), |&cause| cause.source());
         causes.filter_map(|cause| cause.downcast_ref()).find_map(Self::of_io)
     }
 
     /// Returns the resource that a failed program lacked, by its output.
-    pub fn said(text: &[u8]) -> Option<Self> {
-        TEXTS.iter().find(|(known, _)| memmem::find(text, known).is_some()).map(|&(_, lack)| lack)
+    pub fn in_output(text: &[u8]) -> Option<Self> {
+        TEXTS.iter().find(|(known, _)| memmem::find(text, known).is_some()).map(|&(_, limit)| limit)
     }
 
     /// Returns the limit and the remedy.
@@ -87,9 +87,9 @@ impl Lack {
     }
 }
 
-impl From<Lack> for io::Error {
-    fn from(lack: Lack) -> Self {
-        Self::other(lack)
+impl From<SystemLimit> for io::Error {
+    fn from(limit: SystemLimit) -> Self {
+        Self::other(limit)
     }
 }
 
@@ -102,23 +102,23 @@ mod tests {
     #[test]
     fn an_error_names_the_limit_that_it_comes_of() {
         let open = |errno: Errno| IoError::on("read", "file")(io::Error::from(errno));
-        assert_eq!(Lack::of(&open(Errno::MFILE)), Some(Lack::Files));
+        assert_eq!(SystemLimit::of(&open(Errno::MFILE)), Some(SystemLimit::Files));
         assert!(exit::text(&open(Errno::MFILE)).contains("RLIMIT_NOFILE"));
         assert_eq!(exit::code_of(&open(Errno::NFILE)), exit::LIMIT);
         // EAGAIN here may be a lock, or a silent socket.
-        assert_eq!(Lack::of(&open(Errno::AGAIN)), None);
+        assert_eq!(SystemLimit::of(&open(Errno::AGAIN)), None);
         assert_eq!(exit::code_of(&open(Errno::AGAIN)), 4);
-        let started = IoError::on("start", "a thread")(Lack::on_start(Errno::AGAIN.into()));
+        let started = IoError::on("start", "a thread")(SystemLimit::on_start(Errno::AGAIN.into()));
         assert!(exit::text(&started).contains("RLIMIT_NPROC"));
-        assert_eq!(Lack::of_io(&Lack::on_start(Errno::NOENT.into())), None);
+        assert_eq!(SystemLimit::of_io(&SystemLimit::on_start(Errno::NOENT.into())), None);
     }
 
     #[test]
     fn a_program_that_failed_says_what_it_lacked() {
         let lld = b"LLVM ERROR: pthread_create failed: Resource temporarily unavailable\n";
-        assert_eq!(Lack::said(lld), Some(Lack::Processes));
-        assert_eq!(Lack::said(b"sh: 1: Cannot fork\n"), Some(Lack::Processes));
-        assert_eq!(Lack::said(b"error: a: Too many open files\n"), Some(Lack::Files));
-        assert_eq!(Lack::said(b"ld.lld: error: undefined symbol: fork\n"), None);
+        assert_eq!(SystemLimit::in_output(lld), Some(SystemLimit::Processes));
+        assert_eq!(SystemLimit::in_output(b"sh: 1: Cannot fork\n"), Some(SystemLimit::Processes));
+        assert_eq!(SystemLimit::in_output(b"error: a: Too many open files\n"), Some(SystemLimit::Files));
+        assert_eq!(SystemLimit::in_output(b"ld.lld: error: undefined symbol: fork\n"), None);
     }
 }

@@ -11,7 +11,7 @@ use std::thread::{self, Builder, JoinHandle, Scope, ScopedJoinHandle};
 
 use rayon::{ThreadBuilder, ThreadPoolBuilder};
 
-use crate::limits::Lack;
+use crate::limits::SystemLimit;
 use crate::mutex::lock;
 
 /// So many threads and processes beside rayon's pool are worth more than a larger pool.
@@ -22,7 +22,7 @@ static ALONE: AtomicBool = AtomicBool::new(false);
 
 fn builder(name: &str) -> io::Result<Builder> {
     if ALONE.load(Ordering::Relaxed) {
-        return Err(Lack::Processes.into());
+        return Err(SystemLimit::Processes.into());
     }
     Ok(Builder::new().name(name.to_owned()))
 }
@@ -32,7 +32,7 @@ pub fn start<T: Send + 'static>(
     name: &str,
     body: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<JoinHandle<T>> {
-    builder(name)?.spawn(body).map_err(Lack::on_start)
+    builder(name)?.spawn(body).map_err(SystemLimit::on_start)
 }
 
 /// Starts a thread that ends before its scope does, if the system has one.
@@ -41,7 +41,7 @@ pub fn start_in<'scope, T: Send + 'scope>(
     name: &str,
     body: impl FnOnce() -> T + Send + 'scope,
 ) -> io::Result<ScopedJoinHandle<'scope, T>> {
-    builder(name)?.spawn_scoped(scope, body).map_err(Lack::on_start)
+    builder(name)?.spawn_scoped(scope, body).map_err(SystemLimit::on_start)
 }
 
 /// Does one thing here and another on a thread of its own, or one after the other.
@@ -76,7 +76,7 @@ pub fn begin() {
         pool.use_current_thread().build_global()
     } else {
         pool.spawn_handler(|thread| {
-            waiting.pop().map_or(Err(Lack::Processes.into()), |one| one.become_of(thread))
+            waiting.pop().map_or(Err(SystemLimit::Processes.into()), |one| one.become_of(thread))
         })
         .build_global()
     };
@@ -98,7 +98,7 @@ impl Waiting {
     }
 
     fn become_of(self, pool: ThreadBuilder) -> io::Result<()> {
-        self.work.send(pool).map_err(|_| Lack::Processes.into())
+        self.work.send(pool).map_err(|_| SystemLimit::Processes.into())
     }
 
     /// Waits until it has ended, so that somebody else can have it.

@@ -17,8 +17,8 @@ use crate::kind::{self, Kind};
 use crate::manifest::{Manifest, Member};
 use crate::names;
 use crate::objects_directory::ObjectsDirectory;
-use crate::record::{self, FileStamp, MemberSource, UnpackRecord};
 use crate::store::Store;
+use crate::unpack_record::{self, FileStamp, MemberSource, UnpackRecord};
 use crate::write;
 
 /// One archive to unpack.
@@ -57,7 +57,7 @@ pub fn unpack_all(requests: &[Unpack<'_>]) -> Vec<Result<Manifest, PrepareError>
 
 fn unpack_into(request: &Unpack<'_>, directory: &Path) -> Result<Manifest, PrepareError> {
     let previous = UnpackRecord::load(directory);
-    let mut current = UnpackRecord::new(request.fat_lto, request.architecture, record::now());
+    let mut current = UnpackRecord::new(request.fat_lto, request.architecture, unpack_record::now());
     if let Some(manifest) = previous.unchanged(&current, request.archive, directory) {
         return Ok(manifest.clone());
     }

@@ -66,7 +66,7 @@ pub struct ActionRecord {
     pub phases: ActionPhases,
     /// Its times, its memory and the origin of its outputs.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub took: Took,
+    pub took: ActionCost,
     /// The module, of a backend compilation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub module: Option<String>,
@@ -127,7 +127,7 @@ pub struct CacheAnswer {
 
 /// The cost of an action: times, memory, and the origin of its outputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Took {
+pub struct ActionCost {
     /// From the start of its command to its end.
     pub wall_us: u64,
     /// Processor time, if the system reports it.
@@ -238,7 +238,7 @@ impl ActionRecord {
             start_us: None,
             end_us: None,
             phases: ActionPhases::default(),
-            took: Took::default(),
+            took: ActionCost::default(),
             module: None,
             shard: None,
             instructions: None,
@@ -264,7 +264,7 @@ impl ActionRecord {
     }
 
     /// Takes from another record the fields that are known before an action starts.
-    pub(crate) fn learn(&mut self, known: Self) {
+    pub(crate) fn complete(&mut self, known: Self) {
         self.why = known.why;
         self.key = known.key;
         self.parts = known.parts;

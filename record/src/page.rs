@@ -9,9 +9,9 @@
 //! only. So a canvas and lists suffice, and uPlot, for the distributions, is the only bundled library. A graph library
 //! on WebGL adds 260 KB and fails without a GPU.
 
-mod critical;
+mod block;
+mod critical_path;
 mod modules;
-mod pack;
 mod time_trace;
 mod timeline;
 mod treemap;

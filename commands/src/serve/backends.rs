@@ -15,7 +15,7 @@ use distlto_executor::run::{self, Hooks, Made};
 use distlto_planner::graph::ActionId;
 use distlto_planner::keep::ModulePlaces;
 use distlto_prepare::io_error::IoError;
-use distlto_prepare::limits::Lack;
+use distlto_prepare::limits::SystemLimit;
 use distlto_prepare::mutex::lock;
 use distlto_record::report::Failure;
 
@@ -85,7 +85,7 @@ pub fn end(caller: &Caller) {
         match caller.receive(&mut bytes, None) {
             // Asked before the linker read its end, perhaps with a shard that finds no descriptor here.
             Ok(Received::Packet(..) | Received::Nothing) => {}
-            Err(error) if Lack::of_io(&error) == Some(Lack::Files) => {}
+            Err(error) if SystemLimit::of_io(&error) == Some(SystemLimit::Files) => {}
             Ok(Received::Gone) | Err(_) => return,
         }
     }

@@ -320,7 +320,7 @@ impl<'scope> Hearing<'scope, '_, '_> {
             return self.send(ticket, Answer::End(1)).map_err(Miss::Failed);
         };
         let told = self.answering.told().action(id.index(), &module, why);
-        self.answering.session.reporter.knows_more(vec![told]);
+        self.answering.session.reporter.record_more_actions(vec![told]);
         let number = shared.modules.len();
         shared.modules.push(module);
         shared.actions.push(number);

@@ -11,7 +11,7 @@ use distlto_executor::execute::process::{Child, Command, Ended, Spawner};
 use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_executor::run::{NoHooks, RunOptions, run};
 use distlto_prepare::exit;
-use distlto_prepare::limits::Lack;
+use distlto_prepare::limits::SystemLimit;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
 
@@ -43,7 +43,7 @@ impl Spawner for Few {
     fn spawn(&self, command: &Command, stdout: OwnedFd, stderr: OwnedFd) -> io::Result<Box<dyn Child>> {
         let running = Running::one_of(&self.running);
         if running.number > self.most.load(Ordering::SeqCst) {
-            return Err(Lack::on_start(self.refuses_with.into()));
+            return Err(SystemLimit::on_start(self.refuses_with.into()));
         }
         self.most_at_once.fetch_max(running.number, Ordering::SeqCst);
         Ok(Box::new(Counted { child: LocalSpawner.spawn(command, stdout, stderr)?, _running: running }))

@@ -12,7 +12,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use distlto_planner::digests::{Digest, FileDigests};
 use distlto_planner::search_path::program_file;
 use distlto_prepare::blobs;
-use distlto_prepare::check::Bad;
+use distlto_prepare::damage::DamagedFile;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::private::{self, Reach};
 
@@ -45,7 +45,7 @@ impl Compilers {
     }
 
     /// Returns the damage of the stored digests; a damaged file is removed unless `keep` is set.
-    pub fn check(cache: &Path, keep: bool) -> Option<Bad> {
+    pub fn check(cache: &Path, keep: bool) -> Option<DamagedFile> {
         let path = cache.join(REMEMBERED);
         let (_, problem) = FileDigests::load(&path, Path::new(""));
         let problem = problem?;
@@ -53,7 +53,7 @@ impl Compilers {
             // A damaged file that stays is never believed.
             let _ = blobs::remove(&path);
         }
-        Some(Bad { path, problem })
+        Some(DamagedFile { path, problem })
     }
 
     /// Remembers the digests for later runs.

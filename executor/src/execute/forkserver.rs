@@ -18,7 +18,7 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use distlto_prepare::limits::Lack;
+use distlto_prepare::limits::SystemLimit;
 use distlto_prepare::mutex::lock;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 use rustix::process::{Pid, Signal};
@@ -340,7 +340,7 @@ fn begin(
             notes: Some(notes),
             _served: served,
         }),
-        Some(Reply::Refused(errno)) => Err(Lack::on_start(io::Error::from_raw_os_error(errno))),
+        Some(Reply::Refused(errno)) => Err(SystemLimit::on_start(io::Error::from_raw_os_error(errno))),
         _ => Err(io::ErrorKind::UnexpectedEof.into()),
     }
 }

@@ -9,7 +9,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use distlto_prepare::limits::Lack;
+use distlto_prepare::limits::SystemLimit;
 use rustix::process::{Pid, Signal};
 
 use crate::execute::heap;
@@ -48,10 +48,10 @@ pub(super) fn start(command: &mut std::process::Command) -> io::Result<std::proc
     for _ in 0..LOOKS {
         match command.spawn() {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => std::thread::sleep(LOOK),
-            started => return started.map_err(Lack::on_start),
+            started => return started.map_err(SystemLimit::on_start),
         }
     }
-    command.spawn().map_err(Lack::on_start)
+    command.spawn().map_err(SystemLimit::on_start)
 }
 
 /// Has the kernel kill the child when the calling thread ends.

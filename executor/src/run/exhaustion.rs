@@ -5,7 +5,7 @@
 //! the compiler as a process of its own, then ends with its own code and text. Independent of the memory budget and of
 //! the limits (`distlto_prepare::limits`).
 
-use distlto_prepare::limits::Lack;
+use distlto_prepare::limits::SystemLimit;
 use signal_hook::consts::SIGKILL;
 
 use crate::attempt::JobAttempt;
@@ -37,19 +37,19 @@ pub(super) fn of_memory(attempt: &JobAttempt) -> bool {
 }
 
 /// Returns the lacking resource, if fewer jobs at once may help. A compiler's own words about it become the cause.
-pub(super) fn of_system_limit(attempt: &mut JobAttempt) -> Option<Lack> {
+pub(super) fn of_system_limit(attempt: &mut JobAttempt) -> Option<SystemLimit> {
     let Err(cause) = &attempt.result else { return None };
     if attempt.ran_elsewhere() {
         return None;
     }
-    if let Some(lack) = Lack::of(cause) {
-        return Some(lack);
+    if let Some(limit) = SystemLimit::of(cause) {
+        return Some(limit);
     }
     let Cause::Refused(Refused { module, refusal }) = cause else { return None };
     if !matches!(**refusal, Refusal::Exit { .. } | Refusal::Signal { .. }) {
         return None;
     }
-    let lack = Lack::said(attempt.stderr.as_bytes())?;
-    attempt.result = Err(Cause::SystemLimit { label: module.clone(), source: lack.into() });
-    Some(lack)
+    let limit = SystemLimit::in_output(attempt.stderr.as_bytes())?;
+    attempt.result = Err(Cause::SystemLimit { label: module.clone(), source: limit.into() });
+    Some(limit)
 }

@@ -8,7 +8,7 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use distlto_planner::graph::{ActionGraph, ActionId};
-use distlto_prepare::limits::Lack;
+use distlto_prepare::limits::SystemLimit;
 use distlto_prepare::warning;
 
 use super::arrivals::{self, Incoming};
@@ -286,8 +286,8 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
             self.options.progress.came_back(self.step(action, ""), &cause.to_string());
             return None;
         }
-        if let Some(lack) = exhaustion::of_system_limit(&mut attempt)
-            && self.again_with_fewer(action, lack)
+        if let Some(limit) = exhaustion::of_system_limit(&mut attempt)
+            && self.again_with_fewer(action, limit)
         {
             return None;
         }
@@ -319,7 +319,7 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
 
     /// Retries an action that could not be started, when another one has ended. The last retry comes after workers and
     /// spare processes were given up. False if that did not help either.
-    fn again_with_fewer(&mut self, action: ActionId, lack: Lack) -> bool {
+    fn again_with_fewer(&mut self, action: ActionId, limit: SystemLimit) -> bool {
         let others = self.work.schedule.running_here().saturating_sub(1);
         if (others == 0 && self.has_shrunk) || !self.work.schedule.again(action) {
             return false;
@@ -330,8 +330,8 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
             self.options.spawner.shrink();
         }
         self.slots = self.slots.min(others.max(1));
-        self.options.progress.came_back(self.step(action, ""), &lack.to_string());
-        self.options.progress.noted(&format!("{lack}: no more than {} at once from here on", self.slots));
+        self.options.progress.came_back(self.step(action, ""), &limit.to_string());
+        self.options.progress.noted(&format!("{limit}: no more than {} at once from here on", self.slots));
         true
     }
 

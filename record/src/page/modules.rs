@@ -3,7 +3,7 @@
 //! Columns one after the other, since equal kinds of numbers deflate best together.
 
 use crate::inspect::{Inspection, ModuleFacts};
-use crate::page::pack::PageBlock;
+use crate::page::block::PageBlock;
 use crate::page::treemap::{Area, Map};
 
 /// The names of the modules, then those of the directories of the map, a line each.

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use crate::action::{ActionRecord, Interval};
 use crate::inspect::Inspection;
-use crate::page::critical::{CriticalStep, path};
-use crate::page::pack::PageBlock;
+use crate::page::block::PageBlock;
+use crate::page::critical_path::{CriticalStep, path};
 use crate::page::time_trace::TimeTrace;
 use crate::report::Origin;
 use crate::run::RunRecord;

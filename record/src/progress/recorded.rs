@@ -12,7 +12,8 @@ use distlto_prepare::blobs;
 
 use super::{MemoryUse, Phase, Plan, ProgressStep, UnderWay};
 use crate::action::{
-    ActionPhases, ActionRecord, CacheAnswer, EngineTimes, FailedAction, Fate, Interval, OutputRecord, Took,
+    ActionCost, ActionPhases, ActionRecord, CacheAnswer, EngineTimes, FailedAction, Fate, Interval,
+    OutputRecord,
 };
 use crate::report::{Failure, Measured, Origin, Outcome, Phases, Span};
 use crate::run::{MemorySample, PhaseRecord, RunRecord};
@@ -105,7 +106,7 @@ impl Recorded {
     pub fn more_actions(&mut self, actions: impl IntoIterator<Item = ActionRecord>) {
         for action in actions {
             match self.places.get(&action.id) {
-                Some(&at) => self.run.actions[at].learn(action),
+                Some(&at) => self.run.actions[at].complete(action),
                 None => drop(self.add(action)),
             }
         }
@@ -316,7 +317,7 @@ impl Recorded {
         let action = &mut self.run.actions[at];
         action.end_us = Some(end);
         action.phases = phases;
-        action.took = Took {
+        action.took = ActionCost {
             wall_us: microseconds(measured.wall),
             cpu_us: measured.cpu.map(microseconds),
             import_cpu_us: measured.import_cpu.map(microseconds),

@@ -146,13 +146,13 @@ impl Reporter {
     }
 
     /// Records the actions of a graph that is about to be run, also those that will not be started.
-    pub fn knows(&self, actions: Vec<ActionRecord>) {
+    pub fn record_actions(&self, actions: Vec<ActionRecord>) {
         lock(&self.recorded).actions(actions);
     }
 
     /// Records actions that arrive while a run lasts, in any order with the run's own events. After an earlier run of
-    /// the command, call [`Reporter::knows`] first, if only with nothing: the numbers of actions begin anew.
-    pub fn knows_more(&self, actions: Vec<ActionRecord>) {
+    /// the command, call [`Reporter::record_actions`] first, if only with nothing: the numbers of actions begin anew.
+    pub fn record_more_actions(&self, actions: Vec<ActionRecord>) {
         lock(&self.recorded).more_actions(actions);
     }
 

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use distlto_prepare::blobs;
-use distlto_prepare::check::{Bad, CheckReport, FileVerdict};
+use distlto_prepare::damage::{CheckReport, DamagedFile, FileVerdict};
 use distlto_prepare::error::PrepareError;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::prune::{Holdings, KeptFile, PruneReport};
@@ -40,7 +40,7 @@ impl Cache {
     pub fn verify(&self, keep: bool) -> Result<CheckReport, IoError> {
         let mut report = self.blobs.check(&PARTS, keep, |file, _, bytes| self.judge(file, bytes))?;
         if let Some(problem) = usage::check(&self.blobs, keep) {
-            report.bad.push(Bad { path: self.blobs.root().join("usage"), problem });
+            report.bad.push(DamagedFile { path: self.blobs.root().join("usage"), problem });
             report.removed += usize::from(!keep);
         }
         Ok(report)
@@ -49,7 +49,7 @@ impl Cache {
     fn judge(&self, file: &KeptFile, bytes: &[u8]) -> FileVerdict {
         let record = match record::decode(&Key(file.digest), bytes) {
             Ok(record) => record,
-            Err(problem) => return FileVerdict::Bad(problem),
+            Err(problem) => return FileVerdict::DamagedFile(problem),
         };
         let is_gone = |digest| {
             std::fs::symlink_metadata(self.blobs.file(BLOBS, digest))

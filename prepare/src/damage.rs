@@ -15,7 +15,7 @@ use crate::store::{self, Store};
 
 /// A damaged or unknown file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Bad {
+pub struct DamagedFile {
     /// The file.
     pub path: PathBuf,
     /// The problem.
@@ -30,7 +30,7 @@ pub struct CheckReport {
     /// Their content, in bytes.
     pub bytes: u64,
     /// Damaged and unknown files, sorted by path.
-    pub bad: Vec<Bad>,
+    pub bad: Vec<DamagedFile>,
     /// Of these, how many have been removed.
     pub removed: usize,
     /// Records that refer to pruned files: nobody finds them, and nothing is wrong. They have been removed.
@@ -47,7 +47,7 @@ pub enum FileVerdict {
     /// Files that it needs are gone.
     Incomplete,
     /// It is damaged, by this problem.
-    Bad(String),
+    DamagedFile(String),
 }
 
 impl Blobs {
@@ -72,10 +72,10 @@ impl Blobs {
                     let verdict = match blobs::read(&path) {
                         // Gone in the meantime: another process prunes.
                         Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
-                        Err(error) => FileVerdict::Bad(error.to_string()),
+                        Err(error) => FileVerdict::DamagedFile(error.to_string()),
                         Ok((bytes, _)) if file.part == blobs_part => match self.hash(&bytes) == file.digest {
                             true => FileVerdict::Good,
-                            false => FileVerdict::Bad(blobs::NOT_ITS_NAME.to_owned()),
+                            false => FileVerdict::DamagedFile(blobs::NOT_ITS_NAME.to_owned()),
                         },
                         Ok((bytes, _)) => judge(file, &path, &bytes),
                     };
@@ -89,7 +89,7 @@ impl Blobs {
                     FileVerdict::Good => {}
                     FileVerdict::Incomplete if keep || blobs::remove(&path).is_ok() => report.incomplete += 1,
                     FileVerdict::Incomplete => report.incomplete += 1,
-                    FileVerdict::Bad(problem) => report.found(path, problem, keep),
+                    FileVerdict::DamagedFile(problem) => report.found(path, problem, keep),
                 }
             }
         }
@@ -98,7 +98,7 @@ impl Blobs {
         }
         for error in unreadable {
             // A file in the place of a directory is in nobody's way once it is gone.
-            report.bad.push(Bad { path: error.path, problem: error.source.to_string() });
+            report.bad.push(DamagedFile { path: error.path, problem: error.source.to_string() });
         }
         report.bad.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(report)
@@ -113,7 +113,7 @@ impl CheckReport {
                 Err(error) => problem = format!("{problem} ({error})"),
             }
         }
-        self.bad.push(Bad { path, problem });
+        self.bad.push(DamagedFile { path, problem });
     }
 }
 
@@ -122,7 +122,7 @@ impl Store {
     pub fn check(&self, keep: bool) -> Result<CheckReport, IoError> {
         self.blobs().check(&store::PARTS, keep, |_, path, json| match Manifest::from_json(path, json) {
             Ok(_) => FileVerdict::Good,
-            Err(error) => FileVerdict::Bad(error.to_string()),
+            Err(error) => FileVerdict::DamagedFile(error.to_string()),
         })
     }
 }
