@@ -77,6 +77,21 @@ pub struct JobAttempt {
 }
 
 impl JobAttempt {
+    /// A job without a command so far, with this result.
+    pub(crate) fn of(result: Result<(), Cause>) -> Self {
+        Self {
+            executed: None,
+            stderr: String::new(),
+            import_cpu: None,
+            origin: Origin::default(),
+            key: None,
+            phases: Phases::default(),
+            undeclared: Undeclared::default(),
+            refused: Vec::new(),
+            result,
+        }
+    }
+
     /// Whether a worker of an engine ran its command.
     pub(crate) fn ran_elsewhere(&self) -> bool {
         self.executed.as_ref().is_some_and(|executed| executed.worker.is_some())
@@ -85,17 +100,7 @@ impl JobAttempt {
 
 /// Runs one job. In any case no temporary is left, and an earlier output is intact unless the job succeeded.
 pub fn run(job: &Job<'_>, site: Site, estimate: Duration, context: &Context<'_>) -> JobAttempt {
-    let mut outcome = JobAttempt {
-        executed: None,
-        stderr: String::new(),
-        import_cpu: None,
-        origin: Origin::Ran,
-        key: None,
-        phases: Phases::default(),
-        undeclared: Undeclared::default(),
-        refused: Vec::new(),
-        result: Ok(()),
-    };
+    let mut outcome = JobAttempt::of(Ok(()));
     outcome.result = attempt(job, site, estimate, context, &mut outcome);
     outcome
 }

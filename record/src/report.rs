@@ -97,6 +97,11 @@ impl Span {
     }
 }
 
+/// A duration as the record has it.
+pub fn microseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
 /// A failed action.
 #[derive(Debug)]
 pub struct Failure {

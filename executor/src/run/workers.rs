@@ -16,8 +16,6 @@ use super::owned_job::OwnedJob;
 use crate::attempt::{Context, JobAttempt};
 use crate::cause::Cause;
 use crate::schedule::Site;
-use crate::undeclared::Undeclared;
-use distlto_record::report::{Origin, Phases};
 
 /// The task of a worker.
 pub(super) struct Task {
@@ -32,8 +30,7 @@ pub(super) struct Task {
 /// Threads that run actions; started when they are first needed.
 pub(super) struct Workers<'scope, 'env> {
     scope: &'scope Scope<'scope, 'env>,
-    context: &'scope Context<'env>,
-    provide: Option<&'scope Provide<'env>>,
+    work: Work<'scope, 'env>,
     sender: Sender<Event>,
     pub(super) idle: Vec<usize>,
     pub(super) all: Vec<Worker<'scope>>,
@@ -57,7 +54,8 @@ impl<'scope, 'env> Workers<'scope, 'env> {
         provide: Option<&'scope Provide<'env>>,
         sender: Sender<Event>,
     ) -> Self {
-        Self { scope, context, provide, sender, idle: Vec::new(), all: Vec::new(), are_given_up: false }
+        let work = Work { context, provide };
+        Self { scope, work, sender, idle: Vec::new(), all: Vec::new(), are_given_up: false }
     }
 
     /// The number of a worker that has nothing to do; `None` at the system's limit of threads.
@@ -79,19 +77,15 @@ impl<'scope, 'env> Workers<'scope, 'env> {
             // A worker ends only when this structure is dropped, so it takes each task.
             Some(worker) => drop(self.all[worker].0.send(task)),
             // At the system's limit of threads, one action at a time is better than none.
-            None => drop(self.sender.send(self.work().ended(None, &task))),
+            None => drop(self.sender.send(self.work.ended(None, &task))),
         }
-    }
-
-    fn work(&self) -> Work<'scope, 'env> {
-        Work { context: self.context, provide: self.provide }
     }
 
     /// Starts a worker, if the system lets us.
     fn start(&mut self) -> Option<usize> {
         let (give, take) = mpsc::channel();
         let worker = self.all.len();
-        let (work, sender) = (self.work(), self.sender.clone());
+        let (work, sender) = (self.work, self.sender.clone());
         let run = move || {
             for task in take {
                 // The receiver lives until every action has ended.
@@ -139,15 +133,5 @@ impl Work<'_, '_> {
 /// Returns an attempt that failed by a panic or a full disk. It fails one action, not the run: its other objects are
 /// good.
 fn failed(task: &Task, cause: impl FnOnce(String) -> Cause) -> JobAttempt {
-    JobAttempt {
-        executed: None,
-        stderr: String::new(),
-        import_cpu: None,
-        origin: Origin::default(),
-        key: None,
-        phases: Phases::default(),
-        undeclared: Undeclared::default(),
-        refused: Vec::new(),
-        result: Err(cause(task.job.label.clone())),
-    }
+    JobAttempt::of(Err(cause(task.job.label.clone())))
 }

@@ -29,7 +29,7 @@ use distlto_planner::graph::{ActionGraph, ActionId, ActionKind, PrefixId};
 
 use crate::schedule::Weight;
 use crate::schedule::history::{CompileKind, History, Record};
-use distlto_record::report::Measured;
+use distlto_record::report::{Measured, microseconds};
 
 /// From this many measurements on, they decide.
 pub const ENOUGH: usize = 8;
@@ -252,8 +252,4 @@ fn kind_of(graph: &ActionGraph, id: ActionId, warm: bool) -> CompileKind {
 fn sizes(files: &[PathBuf]) -> u64 {
     let size = |file| std::fs::metadata(file).map_or(0, |found| found.len());
     files.iter().map(size).fold(0, u64::saturating_add)
-}
-
-fn microseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }

@@ -17,7 +17,7 @@ use distlto_prepare::regular::{self, Links};
 use distlto_prepare::write::write_if_changed;
 use serde::{Deserialize, Serialize};
 
-use distlto_record::report::Measured;
+use distlto_record::report::{Measured, microseconds};
 
 const HEADER: &str = "distlto history 1\n";
 
@@ -161,14 +161,13 @@ fn encode(mut records: BTreeMap<Key, Record>) -> Vec<u8> {
     }
     let mut text = HEADER.as_bytes().to_vec();
     for ((kind, label), record) in &records {
-        let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         let memory = record.memory.and_then(|memory| i64::try_from(memory).ok()).unwrap_or(-1);
         let line = Line(
             record.run,
             *kind,
             record.cost,
-            micros(record.cpu),
-            micros(record.wall),
+            microseconds(record.cpu),
+            microseconds(record.wall),
             memory,
             label.as_str().into(),
         );

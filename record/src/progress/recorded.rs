@@ -15,7 +15,7 @@ use crate::action::{
     ActionCost, ActionPhases, ActionRecord, CacheAnswer, EngineTimes, FailedAction, Fate, Interval,
     OutputRecord,
 };
-use crate::report::{Failure, Measured, Origin, Outcome, Phases, Span};
+use crate::report::{Failure, Measured, Origin, Outcome, Phases, Span, microseconds};
 use crate::run::{MemorySample, PhaseRecord, RunRecord};
 use crate::why::Change;
 
@@ -357,10 +357,6 @@ fn failed(failure: &Failure) -> FailedAction {
         repeat: failure.command.clone(),
         stderr: failure.stderr.clone(),
     }
-}
-
-fn microseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use distlto_prepare::io_error::IoError;
+use distlto_prepare::write::remove;
 use distlto_reapi::{Client, Digest, Error, proto};
 
 use crate::describe::Described;
@@ -26,7 +27,7 @@ pub(super) async fn fetch(
         let digest = written.and_then(|file| Digest::from_message(file.digest.as_ref()?));
         match written.zip(digest) {
             Some((file, digest)) => client.download_to(digest, &place, file.is_executable).await?,
-            None => remove(&place).map_err(|source| Error::Io { path: place, source: source.into() })?,
+            None => remove(&place).map_err(|error| Error::Io { path: place, source: error.source.into() })?,
         }
     }
     Ok(())
@@ -37,7 +38,7 @@ pub(super) fn put_in_place(outputs: &[Output<'_>]) -> Result<(), IoError> {
     for Output { file, .. } in outputs {
         match fs::rename(beside(file), file) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                remove(file).map_err(IoError::on("remove", file))?;
+                remove(file)?;
             }
             renamed => renamed.map_err(IoError::on("rename into place", file))?,
         }
@@ -49,11 +50,4 @@ fn beside(file: &Path) -> PathBuf {
     let mut name = OsString::from(file);
     name.push(".downloaded");
     name.into()
-}
-
-fn remove(file: &Path) -> io::Result<()> {
-    match fs::remove_file(file) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
 }
