@@ -46,7 +46,7 @@ fn kept() -> TempDir {
             stderr: b"",
             measured: Measured::default(),
             by_engine: false,
-            is_unseen: false,
+            is_unobserved: false,
             note: "",
         };
         cache.put(&Key([number; 32]), &result).expect("kept");

@@ -198,7 +198,7 @@ impl CacheArgs {
             Some(_) => self.open(cancel),
             None => {
                 let own = Self { cache_shared: false, ..self.clone() }.open_in(own_cache()?, cancel);
-                own.map(Cache::bound)
+                own.map(Cache::per_directory)
             }
         };
         opened.map(Arc::new)

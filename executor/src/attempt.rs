@@ -138,10 +138,10 @@ fn attempt(
 
     let begun = Instant::now();
     let result = match found {
-        CacheLookup::Hit { stderr, is_unseen } => {
+        CacheLookup::Hit { stderr, is_unobserved } => {
             outcome.origin = origin;
             outcome.stderr = stderr;
-            outcome.undeclared.is_unseen = is_unseen;
+            outcome.undeclared.is_unobserved = is_unobserved;
             Ok(begun)
         }
         found => {
@@ -209,7 +209,7 @@ enum CacheLookup {
     /// A result: the standard error of its command, and whether nobody observed the command's reads.
     Hit {
         stderr: String,
-        is_unseen: bool,
+        is_unobserved: bool,
     },
     /// An invalid result, and the reason; without a reason where the cache itself has lost it.
     Invalid(Option<String>),
@@ -304,7 +304,7 @@ impl Work<'_> {
         if hit.is_far {
             self.keep(&stderr.text(), Measured::default(), true, false);
         }
-        Ok(CacheLookup::Hit { stderr: stderr.text(), is_unseen: hit.is_unseen })
+        Ok(CacheLookup::Hit { stderr: stderr.text(), is_unobserved: hit.is_unobserved })
     }
 
     /// Removes files that could pass for the outputs of a command that writes nothing.
@@ -330,7 +330,7 @@ impl Work<'_> {
         // Its key does not cover undeclared inputs.
         if undeclared.is_empty() {
             let by_engine = executed.worker.is_some();
-            self.keep(&executed.stderr.text(), executed.measured, by_engine, undeclared.is_unseen);
+            self.keep(&executed.stderr.text(), executed.measured, by_engine, undeclared.is_unobserved);
         }
         Ok(())
     }
@@ -345,13 +345,13 @@ impl Work<'_> {
     }
 
     /// Stores a verified result in the caches, if there are any.
-    fn keep(&self, stderr: &str, measured: Measured, by_engine: bool, is_unseen: bool) {
+    fn keep(&self, stderr: &str, measured: Measured, by_engine: bool, is_unobserved: bool) {
         let Some(described) = self.described else { return };
         let output = |&Output { role, name, ref file, .. }| NewOutput { role, name: name.as_str(), file };
         let outputs: Vec<_> = self.outputs.iter().map(output).collect();
         let (module, stderr) = (self.job.label, stderr.as_bytes());
         let result =
-            NewResult { module, outputs: &outputs, stderr, measured, by_engine, is_unseen, note: "" };
+            NewResult { module, outputs: &outputs, stderr, measured, by_engine, is_unobserved, note: "" };
         for cache in self.context.caches {
             cache.keep(described, &result);
             if let Some((_, found_by)) = self.imported.get() {

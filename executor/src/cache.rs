@@ -18,7 +18,7 @@ pub struct Hit {
     /// Whether it came from another machine, and a nearer cache may keep it.
     pub is_far: bool,
     /// Whether nobody observed the reads of its command.
-    pub is_unseen: bool,
+    pub is_unobserved: bool,
 }
 
 /// A cache of results: a lookup before a command runs, an entry after it.

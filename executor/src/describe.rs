@@ -44,7 +44,7 @@ pub struct Described<'a> {
     /// The same in the messages of the Remote Execution API.
     pub encoded: Encoded,
     /// Why no other machine can execute it, if that is so.
-    pub bound: Option<String>,
+    pub local_only: Option<String>,
     /// The parts of a precise key besides the compiled IR; `None` if names of files decide the result, or if nothing
     /// can be imported.
     pub basis: Option<Basis>,
@@ -200,7 +200,7 @@ impl<'a> Describer<'a> {
         let inputs = inputs.map_err(note).ok()?;
         let basis = self.basis(&toolchain, job, &inputs);
         let mut salt = toolchain.salt();
-        let mut bound = toolchain.command.bound.clone();
+        let mut local_only = toolchain.command.local_only.clone();
         if toolchain.command.names_matter {
             self.add_names(&mut salt, job, backend, &inputs);
         }
@@ -212,7 +212,7 @@ impl<'a> Describer<'a> {
             } else {
                 salt.add("elsewhere", name);
                 salt.content("content", &content);
-                bound = Some(format!("{name} is outside of the working directory"));
+                local_only = Some(format!("{name} is outside of the working directory"));
             }
         }
         for (name, file) in &toolchain.command.files {
@@ -247,7 +247,7 @@ impl<'a> Describer<'a> {
             salt: salt.finish().hash.to_vec(),
         };
         let encoded = action.encode().map_err(|error| note(error.to_string())).ok()?;
-        Some(Described { action, encoded, bound, basis, directory: &self.directory })
+        Some(Described { action, encoded, local_only, basis, directory: &self.directory })
     }
 
     fn basis(&self, toolchain: &Toolchain, job: &Job<'_>, inputs: &Inputs<'_>) -> Option<Basis> {

@@ -83,7 +83,7 @@ pub struct NewResult<'a> {
     /// Whether it came from an engine, which has cached it by itself.
     pub by_engine: bool,
     /// Whether nobody observed the command's reads.
-    pub is_unseen: bool,
+    pub is_unobserved: bool,
     /// Further text of its owner.
     pub note: &'a str,
 }

@@ -25,7 +25,7 @@ pub struct Undeclared {
     /// Whether it did more: it wrote further files, or the names are not all known.
     pub is_more: bool,
     /// Whether nobody observed it, so that it may have read any file of its directory.
-    pub is_unseen: bool,
+    pub is_unobserved: bool,
 }
 
 impl Undeclared {
@@ -64,8 +64,8 @@ impl Undeclared {
     }
 
     /// Returns the value for a compilation that nobody observed.
-    pub fn unseen() -> Self {
-        Self { is_unseen: true, ..Self::default() }
+    pub fn unobserved() -> Self {
+        Self { is_unobserved: true, ..Self::default() }
     }
 
     /// Whether nothing of it was seen.

@@ -36,7 +36,7 @@ fn put(cache: &Cache, scratch: &Path, number: u8, content: &[u8]) -> ActionResul
         stderr: b"warning: \xff\n",
         measured,
         by_engine: false,
-        is_unseen: false,
+        is_unobserved: false,
         note: "",
     };
     cache.put(&Key([number; 32]), &result).expect("kept")
@@ -364,7 +364,7 @@ fn a_cache_that_can_only_be_read_is_used() {
             stderr: b"",
             measured: Measured::default(),
             by_engine: false,
-            is_unseen: false,
+            is_unobserved: false,
             note: "",
         };
         for _ in 0..20 {

@@ -277,7 +277,7 @@ fn poison(cache: &Path, object: &Path) -> Result<u64> {
             stderr: b"",
             measured,
             by_engine: false,
-            is_unseen: false,
+            is_unobserved: false,
             note: "",
         };
         open.put(&key, &result).context("kept")?;

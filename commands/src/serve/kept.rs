@@ -183,7 +183,7 @@ impl KeptObject {
     ) -> Result<Self, IoError> {
         let files: Vec<_> = files.collect();
         let cost = module.cost;
-        let Undeclared { read, absent, is_more, is_unseen } = &module.undeclared;
+        let Undeclared { read, absent, is_more, is_unobserved: is_unseen } = &module.undeclared;
         let read =
             read.iter().map(Utf8PathBuf::as_path).chain(module.known_reads.iter().map(|path| path.as_path()));
         let read = read.map(|path| Ok((path.to_string(), digests.digest(path)?.to_string())));

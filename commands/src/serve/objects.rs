@@ -140,7 +140,7 @@ impl Objects<'_> {
             stderr: object.warnings.as_bytes(),
             measured,
             by_engine: false,
-            is_unseen: object.is_unseen,
+            is_unobserved: object.is_unseen,
             note: &note,
         };
         store.put(&key, &result);

@@ -38,7 +38,7 @@ struct Elsewhere<'a> {
 impl Execute for Elsewhere<'_> {
     fn execute(&self, request: &ExecutionRequest<'_>) -> Result<Executed, Cause> {
         let described = request.described.expect("a description");
-        assert_eq!(described.bound, None);
+        assert_eq!(described.local_only, None);
         let action = &described.action;
         for ActionInput { name, digest, content, .. } in &action.inputs {
             let bytes = match content {

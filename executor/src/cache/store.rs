@@ -65,7 +65,7 @@ pub struct Cache {
     /// Whether records count that other users have written.
     is_shared: bool,
     /// Whether a result counts in its own directory alone if nobody observed the reads of its command.
-    is_bound: bool,
+    is_per_directory: bool,
     /// How often putting failed.
     failures: AtomicUsize,
     troubles: Mutex<Troubles>,
@@ -99,7 +99,7 @@ impl Cache {
             blobs: Arc::new(Blobs::new(&LAYOUT.root(directory), sha256)),
             evictor: Evictor::new(limits),
             is_shared: false,
-            is_bound: false,
+            is_per_directory: false,
             failures: AtomicUsize::new(0),
             troubles: Mutex::default(),
         }
@@ -113,8 +113,8 @@ impl Cache {
 
     /// Restricts results to their own directory if nobody observed the reads of their command: for users who have not
     /// asked for a cache.
-    pub fn bound(mut self) -> Self {
-        self.is_bound = true;
+    pub fn per_directory(mut self) -> Self {
+        self.is_per_directory = true;
         self
     }
 
@@ -316,22 +316,22 @@ impl Cache {
     }
 }
 
-fn key_here(action: &Described<'_>) -> Key {
+fn directory_key(action: &Described<'_>) -> Key {
     action.key().in_directory(Path::new(action.directory))
 }
 
 impl ResultCache for Cache {
     fn find(&self, action: &Described<'_>, outputs: &[Output<'_>]) -> Result<Option<Hit>, IoError> {
-        let seen = self.place(&action.key(), outputs)?;
-        let is_unseen = seen.is_none() && self.is_bound;
-        let found = if is_unseen { self.place(&key_here(action), outputs)? } else { seen };
+        let observed = self.place(&action.key(), outputs)?;
+        let is_unobserved = observed.is_none() && self.is_per_directory;
+        let found = if is_unobserved { self.place(&directory_key(action), outputs)? } else { observed };
         self.count(found.is_some());
-        Ok(found.map(|result| Hit { stderr: result.stderr, is_far: false, is_unseen }))
+        Ok(found.map(|result| Hit { stderr: result.stderr, is_far: false, is_unobserved }))
     }
 
     fn keep(&self, action: &Described<'_>, result: &NewResult<'_>) {
-        let is_here = result.is_unseen && self.is_bound;
-        let key = if is_here { key_here(action) } else { action.key() };
+        let is_here = result.is_unobserved && self.is_per_directory;
+        let key = if is_here { directory_key(action) } else { action.key() };
         self.put(&key, result);
     }
 

@@ -45,8 +45,8 @@ impl Described<'_> {
             salt: salt.finish().hash.to_vec(),
         };
         let encoded = action.encode().ok()?;
-        let (bound, directory) = (self.bound.clone(), self.directory);
-        Some(Self { action, encoded, bound, basis: None, directory })
+        let (local_only, directory) = (self.local_only.clone(), self.directory);
+        Some(Self { action, encoded, local_only, basis: None, directory })
     }
 }
 

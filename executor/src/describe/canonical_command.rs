@@ -47,7 +47,7 @@ pub struct CanonicalCommand {
     /// Whether names of this compilation may stand in its object.
     pub names_matter: bool,
     /// Why the command can run on this machine only.
-    pub bound: Option<String>,
+    pub local_only: Option<String>,
 }
 
 /// A word.
@@ -85,7 +85,7 @@ impl CanonicalCommand {
             files: BTreeMap::new(),
             elsewhere: Framed::new("distlto files elsewhere 1"),
             names_matter: names_matter(&template.arguments),
-            bound: None,
+            local_only: None,
         };
         let compiler = template.compiler.to_str();
         words.parts.push(CanonicalWord::Word(compiler.ok_or("the compiler's name is not UTF-8")?.to_owned()));
@@ -115,7 +115,7 @@ impl CanonicalCommand {
             before = if let TemplateWord::Word(word) = part { word } else { b"" };
         }
         if words.names_matter {
-            words.bound = Some("names of files stand in its object".to_owned());
+            words.local_only = Some("names of files stand in its object".to_owned());
         }
         Ok(words)
     }
@@ -147,7 +147,7 @@ impl CanonicalCommand {
                 } else {
                     self.elsewhere.add("name", name);
                     self.elsewhere.content("content", &look(name, digests)?);
-                    self.bound = Some(format!("{text} names a file outside of the working directory"));
+                    self.local_only = Some(format!("{text} names a file outside of the working directory"));
                 }
             } else if llvm && place.is_dir() {
                 return Err(format!("{text} names a directory"));

@@ -68,7 +68,7 @@ impl Execute for Local<'_> {
             Some(notes) if is_compiler => self
                 .undeclared(request, notes, at, fitting.file())
                 .map_err(IoError::on("read", "a compiler's notes")),
-            _ => Ok(Undeclared::unseen()),
+            _ => Ok(Undeclared::unobserved()),
         };
         Ok(Executed {
             status: finished.ended.status,

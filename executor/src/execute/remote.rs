@@ -58,7 +58,7 @@ impl Execute for Remote<'_> {
             return Err(not_there(if is_gone { "the engine is gone" } else { "its cache has no result" }));
         };
         let described = request.described.ok_or_else(|| not_there("not all that it depends on is known"))?;
-        if let Some(reason) = &described.bound {
+        if let Some(reason) = &described.local_only {
             self.engine.note(format!("{} runs on this machine: {reason}", request.job.label));
             return Err(not_there(reason));
         }

@@ -84,7 +84,7 @@ fn look_up(cache: &Cache, number: u64, out: &Path) -> Result<bool, Box<dyn Error
         stderr: b"",
         measured: Measured::default(),
         by_engine: false,
-        is_unseen: false,
+        is_unobserved: false,
         note: "",
     };
     cache.put(&key, &result);

@@ -234,7 +234,7 @@ fn compile(
     attempt.result.as_ref().map_err(|cause| failed(why(cause)))?;
     let described = describer.and_then(|describer| describer.describe(job));
     Ok(match described {
-        Some(Described { bound: Some(why), .. }) => Err(why),
+        Some(Described { local_only: Some(why), .. }) => Err(why),
         Some(described) => Ok(prepare(&described, place)),
         None => Err(toolchains.troubles().join("; ")),
     })

@@ -152,7 +152,7 @@ mod tests {
                 stderr: b"",
                 measured: Default::default(),
                 by_engine: false,
-                is_unseen: false,
+                is_unobserved: false,
                 note: "note",
             };
             one.put(&Key([number; 32]), &result).expect("kept");
