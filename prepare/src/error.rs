@@ -83,6 +83,19 @@ pub enum PrepareError {
         source: std::io::Error,
     },
 
+    /// At the place of a member there is none, or another one.
+    #[error("{} has no member {name} at byte {offset}; there is {found}", archive.display())]
+    #[diagnostic(code(distlto::bad_input), help("the archive has changed since the thin link: link again"))]
+    NoSuchMember {
+        /// The archive.
+        archive: PathBuf,
+        /// The member's name.
+        name: String,
+        /// The offset of its header.
+        offset: u64,
+        /// The content there instead.
+        found: String,
+    },
     /// Thin archives that contain one another, or nest too deep.
     #[error("{} contains {}, {problem}", archive.display(), member.display())]
     #[diagnostic(

@@ -10,43 +10,14 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use miette::Diagnostic;
 use object::read::archive::{ArchiveFile, ArchiveOffset};
-use thiserror::Error;
 
-use crate::error;
+use crate::error::PrepareError;
 use crate::input::Input;
-use crate::io_error::IoError;
 use crate::kind::{Kind, classify};
 use crate::names::printable;
 use crate::store::Store;
 use crate::write;
-
-/// Why a member could not be taken out of its archive.
-#[derive(Debug, Error, Diagnostic)]
-pub enum MemberError {
-    /// The archive cannot be read, is not one, or its thin member is missing.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Archive(#[from] error::PrepareError),
-    /// The file cannot be written.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Io(#[from] IoError),
-    /// At that place there is no member, or another one.
-    #[error("{} has no member {name} at byte {offset}; there is {found}", archive.display())]
-    #[diagnostic(code(distlto::bad_input), help("the archive has changed since the thin link: link again"))]
-    NotThere {
-        /// The archive.
-        archive: PathBuf,
-        /// The member's name.
-        name: String,
-        /// The offset of its header.
-        offset: u64,
-        /// The content there instead.
-        found: String,
-    },
-}
 
 /// Writes a member of `archive` to `path`: the one with its header at `offset` and `name` as the last component of its
 /// name. The content is kept in `store`, and taken from there when an equal one is kept.
@@ -56,9 +27,9 @@ pub fn place(
     offset: u64,
     store: Option<&Store>,
     path: &Path,
-) -> Result<(), MemberError> {
+) -> Result<(), PrepareError> {
     let input = Input::open(archive)?;
-    let not_there = |found: String| MemberError::NotThere {
+    let not_there = |found: String| PrepareError::NoSuchMember {
         archive: archive.to_owned(),
         name: printable(name),
         offset,
@@ -66,9 +37,9 @@ pub fn place(
     };
     if !matches!(classify(&input), Kind::Archive { .. }) {
         let found = classify(&input).to_string();
-        return Err(error::PrepareError::NotAnArchive { path: archive.to_owned(), found }.into());
+        return Err(PrepareError::NotAnArchive { path: archive.to_owned(), found });
     }
-    let malformed = |problem: object::Error| error::PrepareError::Malformed {
+    let malformed = |problem: object::Error| PrepareError::Malformed {
         path: archive.to_owned(),
         place: "its first members (symbol table, long names)".to_owned(),
         problem: problem.to_string(),

@@ -11,7 +11,8 @@ use distlto_planner::dtlto::{JobFile, JobFileError, identifier};
 use distlto_planner::graph::error::GraphError;
 use distlto_planner::graph::{ActionGraph, ActionId};
 use distlto_planner::words::{shell_line, shell_quote};
-use distlto_prepare::member::{self, MemberError};
+use distlto_prepare::error::PrepareError;
+use distlto_prepare::member;
 use distlto_prepare::store::Store;
 use miette::Diagnostic;
 use thiserror::Error;
@@ -48,7 +49,7 @@ pub enum ModulesError {
     /// A member cannot be unpacked.
     #[error(transparent)]
     #[diagnostic(transparent)]
-    MemberModule(#[from] MemberError),
+    MemberModule(#[from] PrepareError),
     /// A module cannot be put at its identifier.
     #[error(transparent)]
     #[diagnostic(transparent)]
@@ -84,7 +85,7 @@ pub struct MemberModule {
 
 impl MemberModule {
     /// Makes `path` a file with the member's content. The archive's path is relative to `base`.
-    pub fn unpack(&self, base: &Path, store: Option<&Store>, path: &Path) -> Result<(), MemberError> {
+    pub fn unpack(&self, base: &Path, store: Option<&Store>, path: &Path) -> Result<(), PrepareError> {
         member::place(&base.join(&self.archive), self.name.as_bytes(), self.offset, store, path)
     }
 }

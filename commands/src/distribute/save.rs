@@ -17,8 +17,8 @@ use distlto_planner::graph::error::GraphError;
 use distlto_planner::graph::{Action, ActionGraph, ActionId};
 use distlto_planner::shard;
 use distlto_planner::words::{shell_line, shell_quote};
+use distlto_prepare::error::PrepareError;
 use distlto_prepare::io_error::IoError;
-use distlto_prepare::member::MemberError;
 use distlto_prepare::names::escape_path;
 use distlto_prepare::regular;
 use distlto_prepare::write::{TEMPORARY_PREFIX, write_atomically};
@@ -48,7 +48,7 @@ pub enum SaveError {
     /// A member cannot be unpacked.
     #[error(transparent)]
     #[diagnostic(transparent)]
-    Member(#[from] MemberError),
+    Member(#[from] PrepareError),
     /// A shard is damaged.
     #[error("cannot save the index shard {path}: {source}")]
     #[diagnostic(

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use distlto_prepare::member::{self, MemberError};
+use distlto_prepare::error::PrepareError;
+use distlto_prepare::member;
 use distlto_prepare::store::Store;
 
 use crate::tools::{THIN_LTO, run, scratch};
@@ -74,7 +75,7 @@ fn another_member_or_none_at_the_place_is_an_error() {
     ] {
         let refused = member::place(&path, name.as_bytes(), offset, None, &out);
         let error = refused.expect_err("there is no such member");
-        assert!(matches!(error, MemberError::NotThere { .. }), "{name} at {offset}: {error}");
+        assert!(matches!(error, PrepareError::NoSuchMember { .. }), "{name} at {offset}: {error}");
         assert!(error.to_string().contains(&format!("no member {name} at byte {offset}")), "{error}");
         assert!(!out.exists());
     }
