@@ -1,7 +1,7 @@
 //! A tree of `Directory` messages in canonical form: the inputs of an action, and the digest of the root.
 //!
-//! Canonical as `remote_execution.proto` demands: each name once, sorted by bytes, so that one tree has one digest. A part
-//! that many trees share is built once and put into each ([`Tree::add_tree`]). Knows nothing of files on a disk.
+//! Canonical as `remote_execution.proto` demands: each name once, sorted by bytes, so that one tree has one digest. Knows
+//! nothing of files on a disk.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashSet};
@@ -49,7 +49,6 @@ pub struct Tree {
 enum Node {
     File { digest: Digest, executable: bool },
     Directory(Tree),
-    Built(BuiltTree),
 }
 
 impl Node {
@@ -58,7 +57,6 @@ impl Node {
             Self::File { executable: false, .. } => "a file with other content or mode",
             Self::File { executable: true, .. } => "an executable file with other content or mode",
             Self::Directory(_) => "a directory",
-            Self::Built(_) => "a shared directory",
         }
     }
 }
@@ -99,21 +97,6 @@ impl Tree {
     pub fn add_directory(&mut self, path: &str) -> Result<(), TreeError> {
         let (parent, name) = self.parent(path)?;
         parent.child(name, path).map(drop)
-    }
-
-    /// Adds a directory that is complete. Adding an equal one again changes nothing.
-    pub fn add_tree(&mut self, path: &str, tree: &BuiltTree) -> Result<(), TreeError> {
-        let (parent, name) = self.parent(path)?;
-        match parent.nodes.entry(name.to_owned()) {
-            Entry::Vacant(free) => {
-                free.insert(Node::Built(tree.clone()));
-                Ok(())
-            }
-            Entry::Occupied(known) => match known.get() {
-                Node::Built(other) if other.digest() == tree.digest() => Ok(()),
-                other => Err(TreeError::Conflict { path: path.to_owned(), known: other.kind() }),
-            },
-        }
     }
 
     /// The directory that holds `path`, and the name in it.
@@ -160,7 +143,6 @@ impl Tree {
                     continue;
                 }
                 Node::Directory(tree) => tree.build(),
-                Node::Built(tree) => tree.clone(),
             };
             let digest = Some(child.digest().message());
             message.directories.push(proto::DirectoryNode { name: name.clone(), digest });

@@ -111,7 +111,7 @@ proptest! {
         prop_assert_eq!(blobs.first(), Some(&root));
         prop_assert_eq!(blobs.len(), all.len());
         prop_assert!(blobs.iter().all(|digest| all.contains_key(digest)));
-        // Built in any order, and as a part of another tree, it is the same.
+        // Built in any order it is the same.
         let mut backwards = Tree::new();
         for (path, file) in entries.iter().rev() {
             match file {
@@ -120,21 +120,6 @@ proptest! {
             }
         }
         prop_assert_eq!(backwards.build().digest(), root);
-        let (mut shared, mut inline) = (Tree::new(), Tree::new());
-        shared.add_tree("one/part", &built)?;
-        shared.add_tree("two", &built)?;
-        for (path, file) in &files {
-            for place in ["one/part", "two"] {
-                let path = format!("{place}/{}", path.join("/"));
-                match file {
-                    Some((digest, executable)) => inline.add_file(&path, *digest, *executable)?,
-                    None => inline.add_directory(&path)?,
-                }
-            }
-        }
-        inline.add_directory("one/part")?;
-        inline.add_directory("two")?;
-        prop_assert_eq!(shared.build().digest(), inline.build().digest());
     }
 }
 
@@ -146,19 +131,14 @@ fn what_cannot_be_in_a_tree() {
         assert!(matches!(added, Err(TreeError::Path { .. })), "{path:?}: {added:?}");
     }
     let mut tree = Tree::new();
-    let part = Tree::new().build();
     tree.add_file("a/b", digest, false).expect("it is the first");
-    tree.add_tree("part", &part).expect("the name is free");
     tree.add_file("a/b", digest, false).expect("the same file");
-    tree.add_tree("part", &part).expect("the same tree");
     let conflict = |result| matches!(result, Err(TreeError::Conflict { .. }));
     assert!(conflict(tree.add_file("a/b", digest, true)), "another mode");
     assert!(conflict(tree.add_file("a/b", Digest::of(b"other"), false)), "another content");
     assert!(conflict(tree.add_file("a/b/c", digest, false)), "below a file");
     assert!(conflict(tree.add_file("a", digest, false)), "a directory's name");
     assert!(conflict(tree.add_directory("a/b")), "a file's name");
-    assert!(conflict(tree.add_file("part/a", digest, false)), "below a shared directory");
-    assert!(conflict(tree.add_tree("a", &part)), "a directory's name");
 }
 
 #[test]
