@@ -6,9 +6,9 @@
 
 mod complete;
 pub mod linker;
+pub mod module_links;
 pub mod modules;
 pub mod save;
-mod telling;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -25,19 +25,18 @@ use distlto_planner::dtlto::temporaries;
 use distlto_planner::dtlto::{self, JobFile, JobFileError, cost};
 use distlto_planner::graph::{ActionGraph, ActionId};
 use distlto_planner::response;
-use distlto_planner::state::{self, VARIABLE};
-use distlto_planner::words::{path_of, shell_line};
+use distlto_planner::state::{self, Place, VARIABLE};
+use distlto_planner::words::{path_of, shell_line, shell_quote};
 use distlto_prepare::input::Input;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::leftovers::{self, RunDirectory};
-use distlto_prepare::store::Store;
+use distlto_prepare::message::say;
 use distlto_prepare::warning::warn;
 use distlto_prepare::write::to_standard_output;
 use miette::Diagnostic;
 use serde_json::json;
 use thiserror::Error;
 
-use crate::link;
 use crate::run_args::{Assembly, RunArgs};
 use complete::CompleteError;
 use distlto_executor::cancel::Cancel;
@@ -46,12 +45,14 @@ use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_executor::process_stat::resident;
 use distlto_executor::run::{self, NoHooks};
 use distlto_executor::schedule::tokens::jobserver_from_env;
+use distlto_executor::staging::Places;
 use distlto_record::action::ActionRecord;
+use distlto_record::progress::text::{human, printable};
 use distlto_record::progress::{JsonProgress, Profile, Reporter};
 use distlto_record::report::Report;
 use distlto_record::why::{Change, What};
 use linker::ParentLinker;
-use modules::{Elsewhere, ModulesError, PlacedModules};
+use modules::{JobDirectory, ModulesError};
 use save::{SaveError, Saved};
 
 /// The variable that holds options, for linkers that cannot be given any.
@@ -151,7 +152,7 @@ pub fn run(args: &DistributeArgs, cancel: &Cancel) -> Result<u8, DistributeError
     if let Some(linker) = &linker {
         linker.watch(cancel);
     }
-    let mut file = dtlto::read(&Input::open(&args.job_file)?, &name)?;
+    let (mut file, placed) = dtlto::read_placed(&Input::open(&args.job_file)?, &name)?;
     if args.dry_run {
         return Ok(print_commands(&file)?);
     }
@@ -163,20 +164,27 @@ pub fn run(args: &DistributeArgs, cancel: &Cancel) -> Result<u8, DistributeError
         linker.dropped().iter().for_each(warn);
     }
     let base = std::env::current_dir().map_err(IoError::on("find", "the current directory"))?;
-    let elsewhere = modules::find(&file, &base, &name)?;
+    let placed = placed.unwrap_or_default();
+    let elsewhere = modules::find(&file, &placed, &base, &name)?;
     if args.complete_shards {
         complete::shards(&file)?;
     }
-    let mut saved = None;
-    if let Some(directory) = &args.save_job {
-        let job = save::SavedJobs { file: &file, name: &args.job_file, base: &base, elsewhere: &elsewhere };
-        saved = save::save(job, directory, cancel)?;
-    }
-    cost::set_costs(&mut file, None);
     let mut own = OwnDirectories::make(&file, &args.job_file, linker)?;
-    let (file, base, saved) = (&file, base.as_path(), saved.as_ref());
-    let session = Session { args, cancel, spawner: &spawner, file, base, own: &own, saved };
-    let result = session.run(&elsewhere, jobserver);
+    let directory = JobDirectory::new(&file, &elsewhere, &base, own.any().path(), args.store.as_deref())?;
+    let mut saved = None;
+    if let Some(place) = &args.save_job {
+        let (file, name, inputs) = (&file, args.job_file.as_path(), directory.path());
+        saved = save::save(save::SavedJobs { file, name, base: &base, inputs }, place, cancel)?;
+    }
+    let outputs = directory.is_private().then_some(base.as_path());
+    if let Some(base) = outputs {
+        file = modules::with_absolute_outputs(&file, base);
+    }
+    let places = own.places(outputs);
+    cost::set_costs(&mut file, Some(directory.path()));
+    let (file, directory, saved) = (&file, &directory, saved.as_ref());
+    let session = Session { args, cancel, spawner: &spawner, file, directory, own: &own, saved };
+    let result = session.run(&places, jobserver);
     if cancel.is_cancelled() {
         own.clean_up_after_linker();
     }
@@ -196,55 +204,47 @@ struct Session<'a> {
     cancel: &'a Cancel,
     spawner: &'a ForkServer<LocalSpawner>,
     file: &'a JobFile,
-    base: &'a Path,
+    directory: &'a JobDirectory,
     own: &'a OwnDirectories,
     saved: Option<&'a Saved>,
 }
 
 impl Session<'_> {
-    fn run(
-        &self,
-        elsewhere: &Elsewhere,
-        jobserver: Option<jobserver::Client>,
-    ) -> Result<u8, DistributeError> {
+    fn run(&self, places: &Places, jobserver: Option<jobserver::Client>) -> Result<u8, DistributeError> {
         let reporter = self.reporter()?;
-        let placed = self.placed(elsewhere)?;
-        let graph = placed.as_ref().map_or(&self.file.graph, |placed| &placed.graph);
-        let repeat = |job: ActionId| match (self.saved, &placed) {
-            (Some(saved), _) => saved.repeat(job),
-            (None, Some(placed)) => placed.repeat(job),
-            (None, None) => modules::repeat(graph, self.base, job),
+        let (graph, directory) = (&self.file.graph, self.directory.path());
+        let repeat = |job: ActionId| match self.saved {
+            Some(saved) => saved.repeat(job),
+            None => self.directory.repeat(graph, job),
         };
-        let directory = placed.as_ref().map_or_else(|| self.base.to_owned(), PlacedModules::directory);
-        let places = self.own.places(placed.is_some().then_some(self.base));
         let is_stable = stable_names::are_in(graph);
         let store = self.args.run.cache.open(self.cancel).map(Arc::new);
         let assembly = Assembly::new(&self.args.run, store, self.spawner, self.cancel, is_stable)?;
-        let history = assembly.store().map(link::state::history);
+        let history = assembly.store().map(|store| Place::History.path(store));
         let mut options = assembly.options(&reporter, history.as_deref(), None);
         let process = self.args.job_file.file_name().and_then(|name| temporaries::process_of(name.to_str()?));
         let name = |label: &str| temporaries::without_process_in_path(label, process);
         options.name = Some(&name);
-        options.directory = Some(&directory);
+        options.directory = Some(directory);
         options.jobserver = jobserver.as_ref();
         options.grace = GRACE;
         let linker = self.own.linker.as_ref().map(ParentLinker::process);
         options.beside = linker.and_then(resident).unwrap_or(0);
-        options.places = Some(&places);
+        options.places = Some(places);
         options.repeat = Some(&repeat);
         reporter.describe(|run| run.output = Some(self.program()));
         reporter.record_actions(graph.actions().map(|(id, _)| requested(graph, id)).collect());
         let report = self.run_all(graph, &options);
-        reporter.conclude(&self.program(), Some(graph), Some(&directory));
+        reporter.conclude(&self.program(), Some(graph), Some(directory));
         if let Some(state) = self.state() {
             reporter.keep(Path::new(&state), report.exit_code(), None);
         }
         if !report.is_success() && !self.args.run.json {
-            telling::tell_failure(&self.program(), &report);
+            tell_failure(&self.program(), &report);
         }
         if report.failures().next().is_some() {
             let hints = self.own.linker.is_some() && !self.args.run.quiet;
-            telling::tell_repeating(self.saved.map(Saved::directory), hints);
+            tell_repeating(self.saved.map(Saved::directory), hints);
         }
         Ok(report.exit_code())
     }
@@ -252,17 +252,6 @@ impl Session<'_> {
     fn run_all(&self, graph: &ActionGraph, options: &run::RunOptions<'_>) -> Report {
         let wanted: Vec<ActionId> = graph.actions().map(|(id, _)| id).collect();
         run::run(graph, &wanted, options, &NoHooks)
-    }
-
-    fn placed(&self, elsewhere: &Elsewhere) -> Result<Option<PlacedModules>, DistributeError> {
-        if elsewhere.is_empty() {
-            return Ok(None);
-        }
-        // A store is opened only if something is unpacked.
-        let store = self.args.store.as_deref().filter(|_| !elsewhere.members.is_empty());
-        let store = Store::of_run(store)?;
-        let directory = self.own.any().path();
-        Ok(Some(PlacedModules::new(self.file, elsewhere, self.base, directory, store.as_ref())?))
     }
 
     fn reporter(&self) -> Result<Reporter, IoError> {
@@ -290,6 +279,36 @@ impl Session<'_> {
             .linker_output
             .as_ref()
             .map_or_else(|| self.args.job_file.to_string_lossy().into_owned(), |output| output.to_string())
+    }
+}
+
+/// A run that did not succeed, in one line.
+fn tell_failure(program: &str, report: &Report) {
+    let (counts, total) = (report.counts(), report.outcomes.len());
+    let left = counts.not_started + counts.skipped;
+    let ended = match (counts.failed, counts.interrupted) {
+        (failed, 0) => format!("{failed} of {total} backends failed"),
+        (0, interrupted) => format!("{interrupted} of {total} backends interrupted"),
+        (failed, interrupted) => format!("{failed} of {total} backends failed, {interrupted} interrupted"),
+    };
+    let (program, wall) = (printable(program), human(report.wall));
+    say(format_args!("distlto-distribute: {program}: {ended}, {left} not started, in {wall}"));
+}
+
+/// After a failure, how its command can be repeated when the linker has removed the files.
+fn tell_repeating(saved: Option<&Path>, hints: bool) {
+    match saved {
+        Some(saved) => {
+            let script = saved.join("replay.sh");
+            say(format_args!("  the jobs are saved: run {}", shell_quote(&script.to_string_lossy())));
+        }
+        None if hints => {
+            say(
+                "  lld removes the files of these jobs: to repeat one, link with the option --save-job=DIR of \
+                     distlto-distribute",
+            );
+        }
+        None => {}
     }
 }
 
@@ -335,7 +354,7 @@ impl OwnDirectories {
     }
 
     /// Where the outputs' temporaries lie; `base` for outputs that are named by absolute paths.
-    fn places(&self, base: Option<&Path>) -> BTreeMap<Utf8PathBuf, Utf8PathBuf> {
+    fn places(&self, base: Option<&Path>) -> Places {
         let absolute = |path: &Utf8Path| match base {
             Some(base) => Utf8PathBuf::from(base.join(path).to_string_lossy().into_owned()),
             None => path.to_owned(),

@@ -16,7 +16,7 @@ use distlto_prepare::write::to_standard_output;
 use miette::Diagnostic;
 use thiserror::Error;
 
-use distlto_planner::dtlto::{self, JobFile, JobFileError, cost, dropped, identifier, write};
+use distlto_planner::dtlto::{self, JobFile, JobFileError, Placed, cost, dropped, identifier, write};
 use distlto_planner::graph::json;
 use distlto_planner::invocation::{ProgramKind, program};
 use distlto_planner::link_command::{self, GivenCommand, LinkCommandError, Resolved};
@@ -104,9 +104,9 @@ pub fn run(args: &JobsArgs, runner: &dyn Runner) -> Result<u8, JobsError> {
 
 fn print(path: &Utf8Path, form: JobFormat) -> Result<(), JobsError> {
     let (bytes, name) = bytes(path)?;
-    let mut file = dtlto::read(&bytes, &name)?;
+    let (mut file, placed) = dtlto::read_placed(&bytes, &name)?;
     drop(bytes);
-    notes(&file).into_iter().for_each(note);
+    notes(&file, &placed.unwrap_or_default()).into_iter().for_each(note);
     if form == JobFormat::Graph {
         cost::set_costs(&mut file, None);
     }
@@ -152,13 +152,12 @@ fn bytes(path: &Utf8Path) -> Result<(Vec<u8>, String), JobsError> {
 }
 
 /// Lists the preparations that the commands need and that no form can express.
-fn notes(file: &JobFile) -> Vec<String> {
-    let mut notes: Vec<_> = file
-        .placed
+fn notes(file: &JobFile, placed: &Placed) -> Vec<String> {
+    let mut notes: Vec<_> = placed
         .iter()
         .map(|(id, path)| format!("the commands expect the content of {path} at {id:?}"))
         .collect();
-    let modules = file.jobs.iter().map(|&job| file.module(job)).filter(|id| !file.placed.contains_key(*id));
+    let modules = file.jobs.iter().map(|&job| file.module(job)).filter(|id| !placed.contains_key(*id));
     for module in modules {
         if let Some(member) = identifier::members(module).first()
             && !Utf8Path::new(module).exists()

@@ -19,7 +19,6 @@ pub mod jobs;
 pub mod kbuild_archive;
 pub mod link;
 pub mod linker_flags;
-pub mod module_links;
 pub mod opt;
 pub mod page;
 pub mod plan;

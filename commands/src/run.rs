@@ -21,13 +21,13 @@ use camino::Utf8PathBuf;
 use clap::Args;
 use distlto_planner::backend_flags::stable_names;
 use distlto_planner::graph::{ActionGraph, ActionId, ActionKind, Work};
-use distlto_planner::state::{VARIABLE, directory};
+use distlto_planner::state::{Place, VARIABLE, directory};
 use distlto_prepare::exit;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::message::say;
 
 use crate::action_log::{ActionLog, Recording};
-use crate::link::state::{self, LinkState};
+use crate::link::state::LinkState;
 use crate::run_args::{Assembly, RunArgs};
 use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::forkserver::ForkServer;
@@ -166,7 +166,7 @@ impl Round<'_> {
         let store = cache.results(cache.store(self.cancel), self.cancel);
         let is_stable = stable_names::are_in(graph);
         let assembly = Assembly::new(&self.args.run, store, self.spawner, self.cancel, is_stable)?;
-        let history = state::history(self.directory);
+        let history = Place::History.path(self.directory);
         let mut options = assembly.options(self.reporter, Some(&history), None);
         options.jobserver = self.jobserver;
         options.digests = Some(log.digests());

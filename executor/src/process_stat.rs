@@ -38,6 +38,11 @@ pub fn stat(process: u32) -> Option<Stat> {
     })
 }
 
+/// Whether there is a process of this number, be it another one by now.
+pub fn is_running(process: u32) -> bool {
+    stat(process).is_some_and(|found| !found.ended)
+}
+
 /// The processes above this one, at most so many.
 pub fn above(generations: usize) -> BTreeSet<u32> {
     let parent = getppid().map(|parent| parent.as_raw_pid().unsigned_abs());

@@ -191,11 +191,6 @@ pub fn temporaries_among<'a>(
     files.filter_map(name).collect()
 }
 
-/// Whether there is a process of this number, be it another one by now.
-pub fn is_running(process: u32) -> bool {
-    stat(process).is_some_and(|found| !found.ended)
-}
-
 /// The name of a process's program.
 fn program_of(process: u32) -> Option<String> {
     let path = fs::read_link(format!("/proc/{process}/exe")).ok()?;

@@ -1,14 +1,14 @@
 //! The inputs of jobs: checks that they exist, and provides them under the names that the jobs use.
 //!
-//! A module identifier that names no file gets one in a private directory (see `module_links`), where a member of an
-//! archive is unpacked. The commands of these jobs run there and write their outputs by absolute paths. Runs no job.
+//! A module identifier that names no file, as version 0.0 of the job file allows, gets one in a private directory (see
+//! `module_links`), where a member of an archive is unpacked. The commands of these jobs run there and write their
+//! outputs by absolute paths. So every later step finds each module at its path, as in lld's own jobs. Runs no job.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use distlto_planner::dtlto::{JobFile, JobFileError, identifier};
-use distlto_planner::graph::error::GraphError;
+use distlto_planner::dtlto::identifier::{self, ArchiveMember};
+use distlto_planner::dtlto::{JobFile, JobFileError, Placed};
 use distlto_planner::graph::{ActionGraph, ActionId};
 use distlto_planner::words::{shell_line, shell_quote};
 use distlto_prepare::error::PrepareError;
@@ -17,7 +17,7 @@ use distlto_prepare::store::Store;
 use miette::Diagnostic;
 use thiserror::Error;
 
-use crate::module_links::{CommandNames, ModuleLinks, PlaceError, is_misplaced, paths_in};
+use super::module_links::{ModuleLinks, PlaceError, is_misplaced, paths_in};
 
 /// How many missing files an error names.
 const NAMED: usize = 8;
@@ -54,10 +54,6 @@ pub enum ModulesError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Place(#[from] PlaceError),
-    /// The jobs with absolute outputs make no graph.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Graph(#[from] GraphError),
 }
 
 fn listed(missing: &[(Utf8PathBuf, String)], count: usize) -> String {
@@ -72,67 +68,43 @@ fn listed(missing: &[(Utf8PathBuf, String)], count: usize) -> String {
     text
 }
 
-/// A member of an archive that a module identifier names, there being no file of that name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MemberModule {
-    /// The archive.
-    pub archive: Utf8PathBuf,
-    /// The last component of the member's name.
-    pub name: String,
-    /// The offset of its header in the archive, in bytes.
-    pub offset: u64,
+/// Where the content of a module is that is not at its identifier.
+#[derive(Debug)]
+pub enum Content<'a> {
+    /// In another file.
+    File(&'a Utf8Path),
+    /// In an archive.
+    Member(ArchiveMember<'a>),
 }
 
-impl MemberModule {
-    /// Makes `path` a file with the member's content. The archive's path is relative to `base`.
-    pub fn unpack(&self, base: &Path, store: Option<&Store>, path: &Path) -> Result<(), PrepareError> {
-        member::place(&base.join(&self.archive), self.name.as_bytes(), self.offset, store, path)
-    }
-}
-
-/// Where the content of files is that are not themselves at the path that jobs name.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Elsewhere {
-    /// In other files.
-    pub files: BTreeMap<Utf8PathBuf, Utf8PathBuf>,
-    /// In archives.
-    pub members: BTreeMap<Utf8PathBuf, MemberModule>,
-}
-
-impl Elsewhere {
-    /// Whether compilers find everything as it is.
-    pub fn is_empty(&self) -> bool {
-        self.files.is_empty() && self.members.is_empty()
-    }
-}
-
-/// Finds every input of the jobs. Paths are relative to `base`; messages call the job file `name`.
-pub fn find(file: &JobFile, base: &Path, name: &str) -> Result<Elsewhere, ModulesError> {
-    let mut elsewhere = Elsewhere::default();
-    let mut missing: Vec<&Utf8Path> = Vec::new();
+/// Finds every input of the jobs. Returns those that are not at their paths, which are modules by their identifiers.
+/// Paths are relative to `base`; messages call the job file `name`.
+pub fn find<'a>(
+    file: &'a JobFile,
+    placed: &'a Placed,
+    base: &Path,
+    name: &str,
+) -> Result<Vec<(&'a Utf8Path, Content<'a>)>, ModulesError> {
+    let mut elsewhere = Vec::new();
+    let mut missing: Vec<(&Utf8Path, &Utf8Path)> = Vec::new();
     for path in file.graph.files() {
-        let written = file.graph.find_file(path).is_some_and(|id| file.graph.producer(id).is_some());
-        let content = file.content_of(path);
-        if written {
+        if file.graph.find_file(path).is_some_and(|id| file.graph.producer(id).is_some()) {
             continue;
         }
+        let content = placed.get(path.as_str()).map_or(path, |file| file);
         if base.join(content).exists() {
             if is_misplaced(base, path.as_str(), content.as_std_path()) {
-                elsewhere.files.insert(path.to_owned(), content.to_owned());
+                elsewhere.push((path, Content::File(content)));
             }
             continue;
         }
         let members = identifier::members(content.as_str());
         match members.into_iter().find(|found| base.join(found.archive).is_file()) {
-            Some(found) => {
-                let archive = found.archive.to_owned();
-                let member = MemberModule { archive, name: found.member.to_owned(), offset: found.offset };
-                elsewhere.members.insert(path.to_owned(), member);
-            }
-            None => missing.push(content),
+            Some(found) => elsewhere.push((path, Content::Member(found))),
+            None => missing.push((path, content)),
         }
     }
-    if let Some(garbled) = file.garbled().find(|path| missing.contains(path)) {
+    if let Some(garbled) = file.garbled().find(|path| missing.iter().any(|(_, content)| content == path)) {
         return Err(JobFileError::garbled(name, garbled).into());
     }
     if missing.is_empty() {
@@ -140,112 +112,98 @@ pub fn find(file: &JobFile, base: &Path, name: &str) -> Result<Elsewhere, Module
     }
     let count = missing.len();
     let reader = |path: &Utf8Path| {
-        let reads = |&job: &ActionId| {
-            let mut inputs = file.graph.action(job).inputs();
-            inputs.any(|input| file.content_of(file.graph.path(input)) == path)
-        };
-        let compiles = |&job: &ActionId| file.content_of(file.module(job).into()) == path;
+        let compiles = |&job: &ActionId| Utf8Path::new(file.module(job)) == path;
+        let reads =
+            |&job: &ActionId| file.graph.action(job).inputs().any(|input| file.graph.path(input) == path);
         let mut jobs = file.jobs.iter().copied();
         let job = jobs.clone().find(compiles).or_else(|| jobs.find(reads));
         job.map_or_else(String::new, |job| file.module(job).to_owned())
     };
-    let missing = missing.into_iter().take(NAMED).map(|path| (path.to_owned(), reader(path))).collect();
+    let missing = missing.into_iter().take(NAMED);
+    let missing = missing.map(|(path, content)| (content.to_owned(), reader(path))).collect();
     Err(ModulesError::Missing { job_file: name.to_owned(), missing, count })
 }
 
-/// Jobs with modules at their identifiers in a private directory.
+/// Where jobs run: each of their inputs is at its path there.
 #[derive(Debug)]
-pub struct PlacedModules {
-    links: ModuleLinks,
-    /// The jobs, their outputs by absolute paths.
-    pub graph: ActionGraph,
+pub struct JobDirectory {
+    path: PathBuf,
+    /// Those that make it, where it is not the linker's own directory.
+    links: Option<ModuleLinks>,
 }
 
-impl PlacedModules {
-    /// Puts everything into place below `directory`, which is the caller's own.
+impl JobDirectory {
+    /// Puts modules that are elsewhere to their identifiers, below `own`, which is the caller's own directory. Without
+    /// any, jobs run in `base`. Members are kept in the store.
     pub fn new(
         file: &JobFile,
-        elsewhere: &Elsewhere,
+        elsewhere: &[(&Utf8Path, Content<'_>)],
         base: &Path,
-        directory: &Path,
-        store: Option<&Store>,
+        own: &Path,
+        store: Option<&Path>,
     ) -> Result<Self, ModulesError> {
-        let mut unpacked: Vec<(&Utf8Path, PathBuf)> = Vec::new();
-        for (number, (id, member)) in elsewhere.members.iter().enumerate() {
-            let path = directory.join("members").join(format!("{number}.o"));
-            member.unpack(base, store, &path)?;
-            let path = std::path::absolute(&path).unwrap_or(path);
-            unpacked.push((id, path));
+        if elsewhere.is_empty() {
+            return Ok(Self { path: base.to_owned(), links: None });
         }
-        let files = elsewhere.files.iter().map(|(id, path)| (id.as_str(), path.as_std_path()));
-        let members = unpacked.iter().map(|(id, path)| (id.as_str(), path.as_path()));
-        let placed: Vec<(&str, &Path)> = files.chain(members).collect();
+        // A store is opened only if something is unpacked.
+        let unpacks = elsewhere.iter().any(|(_, content)| matches!(content, Content::Member(_)));
+        let store = Store::of_run(store.filter(|_| unpacks))?;
+        let mut placed = Vec::with_capacity(elsewhere.len());
+        for (number, (identifier, content)) in elsewhere.iter().enumerate() {
+            let file = match content {
+                Content::File(path) => path.into(),
+                Content::Member(ArchiveMember { archive, member, offset }) => {
+                    let path = own.join("members").join(format!("{number}.o"));
+                    member::place(&base.join(archive), member.as_bytes(), *offset, store.as_ref(), &path)?;
+                    std::path::absolute(&path).unwrap_or(path)
+                }
+            };
+            placed.push((identifier.as_str(), file));
+        }
         let inputs = file.graph.files().map(Utf8Path::as_str);
         let words = file.jobs.iter().flat_map(|&job| paths_in(&file.graph.action(job).args));
         let mut present: Vec<&str> = inputs.chain(paths_in(&file.common_args)).chain(words).collect();
         present.sort_unstable();
         present.dedup();
-        let links =
-            ModuleLinks::new_in(CommandNames { base, placed: &placed, present: &present }, directory)?;
-        let graph = with_absolute_outputs(file, &links)?;
-        Ok(Self { links, graph })
+        let links = ModuleLinks::new(base, &placed, &present, own)?;
+        Ok(Self { path: links.directory(), links: Some(links) })
     }
 
-    /// Where the commands run.
-    pub fn directory(&self) -> PathBuf {
-        self.links.directory()
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
-    /// A line for a shell that repeats a job, in another directory of this kind.
-    pub fn repeat(&self, job: ActionId) -> String {
-        let action = self.graph.action(job);
-        let inputs = action.inputs().map(|input| self.graph.path(input).as_str());
-        let prefix = action.prefix.map(|prefix| self.graph.prefix_words(prefix)).unwrap_or_default();
-        let mut names: Vec<&str> = inputs.chain(paths_in(prefix)).collect();
-        names.sort_unstable();
-        names.dedup();
-        format!("{} && {}", self.links.shell_commands(names), shell_line(self.graph.command(job)))
+    /// Whether it is another directory than the linker's.
+    pub fn is_private(&self) -> bool {
+        self.links.is_some()
     }
-}
 
-/// A line for a shell that repeats a job of a graph in `base`.
-pub fn repeat(graph: &ActionGraph, base: &Path, job: ActionId) -> String {
-    format!("cd {} && {}", shell_quote(&base.to_string_lossy()), shell_line(graph.command(job)))
-}
-
-/// The same jobs, run elsewhere: outputs, and a compiler that is named by a relative path, become absolute.
-fn with_absolute_outputs(file: &JobFile, links: &ModuleLinks) -> Result<ActionGraph, GraphError> {
-    let absolute = |path: &Utf8Path| {
-        let absolute = links.absolute(path.as_std_path());
-        // Where the working directory is not UTF-8, a name that does not exist is refused when it is written to.
-        Utf8PathBuf::from(absolute.to_string_lossy().into_owned())
-    };
-    let mut graph = ActionGraph::new();
-    for (id, action) in file.graph.actions() {
-        let mut action = action.clone();
-        let mut prefix = file.common_args.clone();
-        if let Some(compiler) = prefix.first_mut().filter(|compiler| compiler.contains('/')) {
-            *compiler = absolute(Utf8Path::new(compiler)).into_string();
-        }
-        action.prefix = Some(graph.prefix(prefix));
-        let outputs = action.work.outputs();
-        for output in outputs.map(|output| file.graph.path(output)) {
-            let new = absolute(output);
-            for word in &mut action.args {
-                if word == output.as_str() {
-                    *word = new.to_string();
-                } else if word.strip_prefix("-o") == Some(output.as_str()) {
-                    *word = format!("-o{new}");
-                }
+    /// A line for a shell that repeats a job of a graph: here, or in another directory of this kind.
+    pub fn repeat(&self, graph: &ActionGraph, job: ActionId) -> String {
+        let enter = match &self.links {
+            None => format!("cd {}", shell_quote(&self.path.to_string_lossy())),
+            Some(links) => {
+                let action = graph.action(job);
+                let inputs = action.inputs().map(|input| graph.path(input).as_str());
+                let prefix = action.prefix.map(|prefix| graph.prefix_words(prefix)).unwrap_or_default();
+                let mut names: Vec<&str> = inputs.chain(paths_in(prefix)).collect();
+                names.sort_unstable();
+                names.dedup();
+                links.shell_commands(names)
             }
-        }
-        // No job reads the output of another one.
-        action.work = action.work.map(|id| match (file.graph.producer(id), file.graph.path(id)) {
-            (Some(_), output) => graph.file(absolute(output)),
-            (None, input) => graph.file(input),
-        });
-        debug_assert_eq!(graph.actions().len(), id.index(), "ids stay as they are");
-        graph.add(action);
+        };
+        format!("{enter} && {}", shell_line(graph.command(job)))
     }
-    Ok(graph)
+}
+
+/// The same jobs, run elsewhere than in `base`: outputs, and a compiler that is named by a relative path, become
+/// absolute.
+pub fn with_absolute_outputs(file: &JobFile, base: &Path) -> JobFile {
+    let outputs = file.jobs.iter().flat_map(|&job| file.graph.action(job).outputs());
+    let outputs = outputs.map(|output| file.graph.path(output));
+    let compiler = Some(file.compiler()).filter(|compiler| compiler.contains('/')).map(Utf8Path::new);
+    // Where the working directory is not UTF-8, a name that does not exist is refused when it is written to.
+    let absolute = |path: &Utf8Path| base.join(path).to_string_lossy().into_owned().into();
+    file.with_paths(&outputs.chain(compiler).map(|path| (path.to_owned(), absolute(path))).collect())
 }

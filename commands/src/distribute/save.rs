@@ -13,11 +13,9 @@ use camino::{Utf8Path, Utf8PathBuf};
 use distlto_planner::bitcode::BitcodeError;
 use distlto_planner::dtlto::identifier::climbs;
 use distlto_planner::dtlto::{self, JobFile, write};
-use distlto_planner::graph::error::GraphError;
-use distlto_planner::graph::{Action, ActionGraph, ActionId};
+use distlto_planner::graph::ActionId;
 use distlto_planner::shard;
 use distlto_planner::words::{shell_line, shell_quote};
-use distlto_prepare::error::PrepareError;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::names::escape_path;
 use distlto_prepare::regular;
@@ -26,7 +24,6 @@ use miette::Diagnostic;
 use rayon::prelude::*;
 use thiserror::Error;
 
-use super::modules::Elsewhere;
 use distlto_executor::cancel::Cancel;
 use distlto_planner::dtlto::temporaries;
 
@@ -45,10 +42,6 @@ pub enum SaveError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Io(#[from] IoError),
-    /// A member cannot be unpacked.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Member(#[from] PrepareError),
     /// A shard is damaged.
     #[error("cannot save the index shard {path}: {source}")]
     #[diagnostic(
@@ -75,10 +68,6 @@ pub enum SaveError {
         /// A description of its content.
         what: String,
     },
-    /// The renamed jobs make no graph.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Graph(#[from] GraphError),
 }
 
 /// A job file to save, and the places of its files.
@@ -88,17 +77,17 @@ pub struct SavedJobs<'a> {
     pub file: &'a JobFile,
     /// lld's name of the job file.
     pub name: &'a Path,
-    /// The base of relative paths.
+    /// The base of other relative paths.
     pub base: &'a Path,
-    /// Where the content of files is that are not at their paths.
-    pub elsewhere: &'a Elsewhere,
+    /// The directory in which the jobs find their inputs.
+    pub inputs: &'a Path,
 }
 
 /// A saved job.
 #[derive(Debug)]
 pub struct Saved {
     directory: PathBuf,
-    commands: BTreeMap<ActionId, String>,
+    jobs: JobFile,
 }
 
 impl Saved {
@@ -109,8 +98,8 @@ impl Saved {
 
     /// A line for a shell that repeats one of the original's jobs.
     pub fn repeat(&self, job: ActionId) -> String {
-        let command = self.commands.get(&job).map_or("", String::as_str);
-        format!("cd {} && {command}", shell_quote(&self.directory.to_string_lossy()))
+        let (directory, command) = (self.directory.to_string_lossy(), self.jobs.graph.command(job));
+        format!("cd {} && {}", shell_quote(&directory), shell_line(command))
     }
 }
 
@@ -118,7 +107,7 @@ impl Saved {
 pub fn save(job: SavedJobs<'_>, directory: &Path, cancel: &Cancel) -> Result<Option<Saved>, SaveError> {
     let directory = job.base.join(directory_for(directory, job.file));
     let renaming = Renaming::of(&job);
-    let renamed = renaming.jobs(job.file)?;
+    let renamed = renaming.jobs(job.file);
     check_free(&directory, &renamed)?;
     let parent = directory.parent().unwrap_or(job.base);
     fs::create_dir_all(parent).map_err(IoError::on("create directory", parent))?;
@@ -140,9 +129,7 @@ pub fn save(job: SavedJobs<'_>, directory: &Path, cancel: &Cancel) -> Result<Opt
     }
     describe(&renamed, &renaming, new.path())?;
     replace(&directory, new)?;
-    let commands = job.file.jobs.iter().zip(&renamed.jobs);
-    let commands = commands.map(|(&old, &new)| (old, shell_line(renamed.graph.command(new)))).collect();
-    Ok(Some(Saved { directory, commands }))
+    Ok(Some(Saved { directory, jobs: renamed }))
 }
 
 fn is_input(file: &JobFile, path: &Utf8Path) -> bool {
@@ -240,46 +227,9 @@ impl Renaming {
         self.paths.get(path).map_or(path, |new| new)
     }
 
-    /// A word of a command: a path by itself, or after an option's `=`.
-    fn word(&self, word: &str) -> String {
-        if let Some(new) = self.paths.get(Utf8Path::new(word)).filter(|_| !word.is_empty()) {
-            return new.to_string();
-        }
-        if let Some(output) = word.strip_prefix("-o").and_then(|path| self.paths.get(Utf8Path::new(path))) {
-            return format!("-o{output}");
-        }
-        let value = word.split_once('=').and_then(|(option, value)| {
-            Some(format!("{option}={}", self.paths.get(Utf8Path::new(value)).filter(|_| !value.is_empty())?))
-        });
-        value.unwrap_or_else(|| word.to_owned())
-    }
-
-    /// The jobs with new names, in the order of the old ones.
-    fn jobs(&self, old: &JobFile) -> Result<JobFile, GraphError> {
-        let mut graph = ActionGraph::new();
-        let common_args: Vec<String> = old.common_args.iter().map(|word| self.word(word)).collect();
-        let prefix = graph.prefix(common_args.clone());
-        for (_, action) in old.graph.actions() {
-            let work = action.work.map(|id| graph.file(self.path(old.graph.path(id))));
-            graph.add(Action {
-                work,
-                label: self.word(&action.label),
-                prefix: Some(prefix),
-                args: action.args.iter().map(|word| self.word(word)).collect(),
-                cost: action.cost,
-            });
-        }
-        let graph = graph.checked()?;
-        let job = |&id: &ActionId| graph.producer(graph.find_file(self.path(old.object(id)))?);
-        Ok(JobFile {
-            shape: dtlto::Shape::Current,
-            linker_output: Some(self.linker_output.clone()),
-            jobs: old.jobs.iter().filter_map(job).collect(),
-            common_args,
-            common_inputs: old.common_inputs.iter().map(|path| self.path(path).to_owned()).collect(),
-            placed: Default::default(),
-            graph,
-        })
+    /// The jobs with new names.
+    fn jobs(&self, old: &JobFile) -> JobFile {
+        JobFile { linker_output: Some(self.linker_output.clone()), ..old.with_paths(&self.paths) }
     }
 
     fn copy(
@@ -290,10 +240,7 @@ impl Renaming {
         to: &Path,
     ) -> Result<(), SaveError> {
         let copy = to.join(self.path(input));
-        if let Some(member) = job.elsewhere.members.get(input) {
-            return Ok(member.unpack(job.base, None, &copy)?);
-        }
-        let original = job.base.join(job.file.content_of(input));
+        let original = job.inputs.join(input);
         let parent = copy.parent().unwrap_or(to);
         fs::create_dir_all(parent).map_err(IoError::on("create directory", parent))?;
         if !is_shard {

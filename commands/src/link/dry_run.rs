@@ -13,6 +13,7 @@ use distlto_executor::schedule::estimate::Estimates;
 use distlto_executor::schedule::history::History;
 use distlto_planner::backend_flags::stable_names;
 use distlto_planner::graph::{ActionGraph, ActionId};
+use distlto_planner::state::Place;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::write::to_standard_output;
 use distlto_record::action::{ActionRecord, Fate};
@@ -23,7 +24,7 @@ use distlto_record::run;
 use distlto_record::why::{self, Change};
 use serde::Serialize;
 
-use super::{LinkError, LinkOptions, Session, state};
+use super::{LinkError, LinkOptions, Session};
 use crate::dry_run::{Row, lines};
 
 /// The version of the JSON.
@@ -69,7 +70,7 @@ pub(crate) fn tell(
     let ids: Vec<ActionId> = graph.actions().map(|(id, _)| id).collect();
     let wanted: Vec<ActionId> = running.iter().map(|action| ids[action.id]).collect();
     let args = &session.options.run;
-    let history = args.history.clone().unwrap_or_else(|| state::history(session.earlier));
+    let history = args.history.clone().unwrap_or_else(|| Place::History.path(session.earlier));
     let history = History::load(Some(&history));
     let estimates = Estimates::new(graph, &wanted, history, None, session.spawner.is_warm(), None);
     let times: Vec<u64> = wanted.iter().map(|&id| estimates.weight(id).time).collect();

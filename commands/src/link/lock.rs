@@ -9,14 +9,13 @@ use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use distlto_executor::process_stat::is_running;
 use distlto_planner::state::Place;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::lock::{Lock, Locked, Patience};
 use distlto_prepare::regular::{self, Links};
 use miette::Diagnostic;
 use thiserror::Error;
-
-use crate::distribute::linker;
 
 /// Another run holds the output.
 #[derive(Debug, Error, Diagnostic)]
@@ -81,7 +80,7 @@ pub enum Activity {
 pub fn activity(directory: &Path) -> Activity {
     let text = regular::read(&Place::Lock.path(directory)).unwrap_or_default();
     match String::from_utf8_lossy(&text).trim().parse() {
-        Ok(process) if linker::is_running(process) => Activity::Running(process),
+        Ok(process) if is_running(process) => Activity::Running(process),
         Ok(_) => Activity::Killed,
         Err(_) => Activity::None,
     }
@@ -99,7 +98,7 @@ impl StateLock {
         let last = RefCell::default();
         let ends = || {
             let holder = holder(&file);
-            let is_dead = holder.parse().is_ok_and(|holder| !linker::is_running(holder));
+            let is_dead = holder.parse().is_ok_and(|holder| !is_running(holder));
             // Without a number, a run has just begun or is about to end.
             let ends = is_dead || holder.is_empty();
             *last.borrow_mut() = holder;

@@ -5,7 +5,7 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use distlto_planner::clang::driver::find;
@@ -79,11 +79,6 @@ pub fn guess_output(expanded: &[Word]) -> Option<String> {
         }
     }
     std::str::from_utf8(output?).ok().map(str::to_owned)
-}
-
-/// Returns the path of the history: the resource use of modules in their last runs.
-pub fn history(directory: impl AsRef<Path>) -> PathBuf {
-    Place::History.path(directory)
 }
 
 /// Whether an output is a device or a directory, or in a directory that does not exist. The linker reports errors.

@@ -12,7 +12,7 @@ use distlto_planner::bitcode::BitcodeError;
 use distlto_planner::buck2::darwin;
 use distlto_planner::buck2::meta::{self, Meta};
 use distlto_planner::buck2::modules::{LinkedModules, ModuleSlot, SlotOrigin};
-use distlto_planner::dtlto::{self, Shape};
+use distlto_planner::dtlto;
 use distlto_planner::shard::{self, Shard};
 use distlto_planner::state::SUFFIX;
 use distlto_planner::words::shell_line;
@@ -32,7 +32,7 @@ const DEEPEST: usize = 64;
 impl Seen {
     /// Of a job file.
     pub(super) fn of_jobs(named: &Utf8Path, bytes: &[u8]) -> Result<Self, SeenError> {
-        let file = dtlto::read(bytes, named.as_str())?;
+        let (file, placed) = dtlto::read_placed(bytes, named.as_str())?;
         let mut absent = 0;
         let module = |&job| {
             let label = file.module(job);
@@ -43,12 +43,12 @@ impl Seen {
             Named { imports: Some(listed), ..known(label, shard.as_ref()) }
         };
         let modules = numbered(file.jobs.iter().map(module).collect());
-        let shape = match file.shape {
-            Shape::Current => "a job file of lld's DTLTO",
-            Shape::Version0 => "a DTLTO job file of version 0.0",
+        let format = match placed {
+            None => "a job file of lld's DTLTO",
+            Some(_) => "a DTLTO job file of version 0.0",
         };
         let words = shell_line(file.common_args.iter().map(String::as_str));
-        let mut notes = vec![format!("{shape}: {}, each by {words}", counted(modules.len(), "job"))];
+        let mut notes = vec![format!("{format}: {}, each by {words}", counted(modules.len(), "job"))];
         notes.extend(gone(absent, modules.len()));
         let output = file.linker_output.as_ref().map_or_else(|| named.to_string(), ToString::to_string);
         let shards = file.jobs.iter().map(|&job| file.shard(job).to_owned()).collect();

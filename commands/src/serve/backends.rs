@@ -14,6 +14,7 @@ use distlto_executor::process_stat::resident;
 use distlto_executor::run::{self, Hooks, Made};
 use distlto_planner::graph::ActionId;
 use distlto_planner::keep::ModulePlaces;
+use distlto_planner::state::Place;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::limits::SystemLimit;
 use distlto_prepare::mutex::lock;
@@ -24,7 +25,7 @@ use super::kept::KeptObject;
 use super::module::LinkModule;
 use super::protocol::{Answer, PACKET};
 use super::socket::{Caller, Received};
-use crate::link::{LinkError, state};
+use crate::link::LinkError;
 use crate::run_args::Assembly;
 
 /// State shared by the thread that hears the linker and the one that runs backends.
@@ -104,7 +105,7 @@ pub fn run_backends(
     let state = answering.here(session.directory);
     let store = args.cache.results(session.store.clone(), session.cancel);
     let assembly = Assembly::new(args, store, session.spawner, session.cancel, answering.stable_names)?;
-    let history = state::history(&state);
+    let history = Place::History.path(&state);
     let mut options = assembly.options(session.reporter, Some(&history), answering.compilation.jobs);
     // The linker stays for the whole link.
     options.beside = resident(caller.process).unwrap_or(0);

@@ -1,14 +1,13 @@
 //! Checks the jobs of a job file and builds their action graph.
 //!
-//! Both shapes end here. An output is refused where lld would never ask for it: outside of the linker output's
+//! Both formats end here. An output is refused where lld would never ask for it: outside of the linker output's
 //! directory and of the working directory, or where another job reads or writes. Independent of JSON.
 
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
-use indexmap::IndexMap;
 
+use super::JobFile;
 use super::error::{JobFileFailure, Problem};
 use super::paths::{PathId, Paths};
-use super::{JobFile, Shape};
 use crate::graph::{Action, ActionGraph, BackendWork, Decided, FileId, PrefixId, Work, is_dwo};
 
 /// One job: its own words, then files. Inputs begin with module and shard, outputs with the object.
@@ -45,14 +44,11 @@ impl UncheckedJob {
 /// A job file that was read and not yet checked.
 #[derive(Debug)]
 pub(super) struct UncheckedJobs<'a> {
-    pub shape: Shape,
     pub linker_output: Option<Utf8PathBuf>,
     pub paths: Paths<'a>,
     pub common_args: Vec<String>,
     pub common_inputs: Vec<PathId>,
     pub jobs: Vec<UncheckedJob>,
-    /// Identifier, file, and place in the list of modules.
-    pub placed: Vec<(PathId, PathId, usize)>,
 }
 
 /// A place in a job file: `jobs[12].inputs[3]`.
@@ -86,13 +82,11 @@ impl UncheckedJobs<'_> {
     }
 
     fn check_compiler(&self) -> Result<(), JobFileFailure> {
-        let (place, problem) = match (self.shape, self.common_args.first()) {
-            (_, Some(compiler)) if !compiler.is_empty() => return Ok(()),
-            (Shape::Current, Some(_)) => (of_common("args", 0), Problem::EmptyCompiler),
-            (Shape::Current, None) => ("common.args".to_owned(), Problem::NoCompiler),
-            (Shape::Version0, _) => ("common.codegen-tool".to_owned(), Problem::EmptyCompiler),
-        };
-        Err(JobFileFailure::at(place, problem))
+        match self.common_args.first() {
+            Some(compiler) if !compiler.is_empty() => Ok(()),
+            Some(_) => Err(JobFileFailure::at(of_common("args", 0), Problem::EmptyCompiler)),
+            None => Err(JobFileFailure::at("common.args", Problem::NoCompiler)),
+        }
     }
 
     /// The command names the files that the lists begin with; otherwise another file would be compiled or written
@@ -146,9 +140,6 @@ impl UncheckedJobs<'_> {
         };
         for (at, &input) in self.common_inputs.iter().enumerate() {
             read(input, of_common("inputs", at))?;
-        }
-        for &(_, file, at) in &self.placed {
-            read(file, of_common("modules", at))?;
         }
         for (index, job) in self.jobs.iter().enumerate() {
             // The loop that places are made in only on failure: it sees each import of each job.
@@ -228,16 +219,11 @@ impl UncheckedJobs<'_> {
         let job = |object: &Utf8PathBuf| graph.find_file(object).and_then(|file| graph.producer(file));
         // Each job writes its object, and no other job does, so none is left out.
         let jobs = objects.iter().filter_map(job).collect();
-        let owned = |path: PathId| self.paths.path(path).to_owned();
-        let placed: IndexMap<_, _> =
-            self.placed.iter().map(|&(id, file, _)| (self.paths.text(id).to_owned(), owned(file))).collect();
         Ok(JobFile {
-            shape: self.shape,
             linker_output: self.linker_output,
             jobs,
             common_args: self.common_args,
-            common_inputs: self.common_inputs.iter().map(|&path| owned(path)).collect(),
-            placed,
+            common_inputs: self.common_inputs.iter().map(|&path| self.paths.path(path).to_owned()).collect(),
             graph,
         })
     }

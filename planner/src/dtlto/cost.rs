@@ -32,9 +32,7 @@ fn cost(file: &JobFile, job: ActionId, directory: Option<&Path>) -> u64 {
         let cost = shard::read(&bytes).ok()?.cost(module).ok()?;
         Some(cost.total())
     });
-    from_shard
-        .filter(|&cost| cost > 0)
-        .unwrap_or_else(|| by_size(&place(file.content_of(module.into()).as_str())))
+    from_shard.filter(|&cost| cost > 0).unwrap_or_else(|| by_size(&place(module)))
 }
 
 /// The cost that the size of a module's file suggests.

@@ -1,16 +1,16 @@
 //! Job files as lld 21 and later write them: `{"common": {linker_output, args, inputs}, "jobs": [...]}`.
 //!
-//! Reads the text; `check` has the rules for valid jobs. The shape is that of lld 22, where a job is
+//! Reads the text; `check` has the rules for valid jobs. The format is that of lld 22, where a job is
 //! `{"args", "inputs", "outputs"}`, its inputs beginning with module and shard.
 
 use distlto_prepare::json::{self, JsonObject};
 use serde::Deserialize;
 
+use super::JobFile;
 use super::check::{UncheckedJob, UncheckedJobs};
 use super::error::JobFileFailure;
 use super::fields::{JobWord, PathText};
 use super::paths::Paths;
-use super::{JobFile, Shape};
 
 /// The whole text.
 #[derive(Deserialize)]
@@ -53,13 +53,11 @@ pub(super) fn read(bytes: &[u8]) -> Result<JobFile, JobFileFailure> {
     };
     let jobs = jobs.into_iter().map(&mut job).collect();
     let checked = UncheckedJobs {
-        shape: Shape::Current,
         linker_output: Some(common.linker_output.0.into_owned().into()),
         paths,
         common_args: words(common.args),
         common_inputs,
         jobs,
-        placed: Vec::new(),
     };
     checked.check()?;
     checked.into_job_file()

@@ -1,31 +1,37 @@
-//! Job files of version 0.0, the format of DTLTO's proposal of 2023: strings are said once and referred to by index.
+//! Converts job files of version 0.0, the format of DTLTO's proposal of 2023, to the jobs of today's format.
 //!
 //! A number among a job's inputs is a module of `common.modules`; `[prefix, "inputs" or "outputs", i]` among the
 //! words is the prefix and the i-th entry of that list of the job. distlto adds one list to the proposal: `args`, words
-//! of the job itself, such as its triple. Reads and expands the text; `check` has the rules for valid jobs.
+//! of the job itself, such as its triple. Reads and expands the text; `check` has the rules for valid jobs. A module's
+//! identifier need not be its path: [`Placed`] has those of which it is not.
 
-use std::collections::HashMap;
+use std::borrow::Cow;
 
+use camino::Utf8PathBuf;
 use distlto_prepare::json::{self, JsonObject};
+use indexmap::IndexMap;
 use serde::Deserialize;
 
 use super::check::{UncheckedJob, UncheckedJobs, of_common, of_job};
 use super::error::{JobFileFailure, Problem};
 use super::fields::{JobWord, PathText};
 use super::paths::{PathId, Paths};
-use super::{JobFile, Shape};
+use super::{JobFile, Placed};
+
+/// The file of each module by its identifier, in the order of the list.
+type Modules<'a> = IndexMap<Cow<'a, str>, Cow<'a, str>>;
 
 /// The numbers of the field `version`.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Version {
+struct Version {
     major: u64,
     minor: u64,
 }
 
-/// Reads the version of a text that is not of the current shape. Returns the error `not_current` for a text without
+/// Reads the version of a text that is not of today's format. Returns the error `not_current` for a text without
 /// one.
-pub(super) fn version(bytes: &[u8], not_current: JobFileFailure) -> Result<Version, JobFileFailure> {
+fn version(bytes: &[u8], not_current: JobFileFailure) -> Result<Version, JobFileFailure> {
     #[derive(Deserialize)]
     struct Header {
         version: Option<JsonObject<Version>>,
@@ -111,34 +117,44 @@ struct RawJob<'a> {
     args: Vec<JobWord>,
 }
 
-/// Reads a job file of this version.
-pub(super) fn read(bytes: &[u8], version: Version) -> Result<JobFile, JobFileFailure> {
-    if version != Version::default() {
-        let Version { major, minor } = version;
+/// Converts a text of this version. Returns the error `not_current` for a text without a version.
+pub(super) fn read(bytes: &[u8], not_current: JobFileFailure) -> Result<(JobFile, Placed), JobFileFailure> {
+    let Version { major, minor } = version(bytes, not_current)?;
+    if (major, minor) != (0, 0) {
         return Err(JobFileFailure::at("version", Problem::UnknownVersion { major, minor }));
     }
     let JsonObject(document) = json::read::<JsonObject<Document<'_>>>(bytes)?;
-    let checked = document.expand()?;
-    checked.check()?;
-    checked.into_job_file()
+    let (jobs, modules) = document.into_current()?;
+    if jobs.common_args.first().is_some_and(String::is_empty) {
+        return Err(JobFileFailure::at("common.codegen-tool", Problem::EmptyCompiler));
+    }
+    jobs.check()?;
+    let file = jobs.into_job_file()?;
+    let mut placed = Placed::new();
+    for (at, (identifier, path)) in modules.into_iter().enumerate() {
+        if path == identifier {
+            continue;
+        }
+        let path = Utf8PathBuf::from(path.into_owned());
+        let writer = file.graph.find_file(&path).and_then(|path| file.graph.producer(path));
+        if let Some(writer) = writer.and_then(|writer| file.jobs.iter().position(|&job| job == writer)) {
+            return Err(JobFileFailure::at(
+                of_common("modules", at),
+                Problem::InputIsWritten { path, writer },
+            ));
+        }
+        placed.insert(identifier.into_owned(), path);
+    }
+    Ok((file, placed))
 }
 
 impl<'a> Document<'a> {
-    fn expand(self) -> Result<UncheckedJobs<'a>, JobFileFailure> {
-        let Self { common: JsonObject(Common { args, tool: JobWord(tool), inputs, modules }), jobs, .. } =
-            self;
+    /// The jobs as today's format has them, and the file of each module by its identifier.
+    fn into_current(self) -> Result<(UncheckedJobs<'a>, Modules<'a>), JobFileFailure> {
+        let JsonObject(Common { args, tool: JobWord(tool), inputs, modules }) = self.common;
         let mut paths = Paths::default();
         let common_inputs = paths.ids(inputs);
-        let modules: Vec<_> = modules
-            .into_iter()
-            .map(|module| match module {
-                Module::Same(PathText(identifier)) => (paths.id(identifier), None),
-                Module::Placed(PathText(identifier), PathText(path)) => {
-                    (paths.id(identifier), Some(paths.id(path)))
-                }
-            })
-            .collect();
-        let placed = placed(&paths, &modules)?;
+        let modules = by_identifier(modules)?;
         let shared = shared_words(&args);
         let first = |list, prefix: &str| {
             args.iter().find_map(|arg| match arg {
@@ -151,9 +167,24 @@ impl<'a> Document<'a> {
         let module = first(List::Inputs, "").unwrap_or(0);
         let shard = first(List::Inputs, "-fthinlto-index=").unwrap_or(1);
         let object = first(List::Outputs, "").unwrap_or(0);
-        let mut expanded = Vec::with_capacity(jobs.len());
-        for (index, JsonObject(job)) in jobs.into_iter().enumerate() {
-            let inputs = identifiers(&mut paths, &modules, index, job.inputs)?;
+        let mut expanded = Vec::with_capacity(self.jobs.len());
+        for (index, JsonObject(job)) in self.jobs.into_iter().enumerate() {
+            let mut inputs = Vec::with_capacity(job.inputs.len());
+            for (at, input) in job.inputs.into_iter().enumerate() {
+                inputs.push(match input {
+                    Input::Path(PathText(path)) => paths.id(path),
+                    Input::Module(number) => {
+                        let module =
+                            usize::try_from(number).ok().and_then(|module| modules.get_index(module));
+                        let (identifier, _) = module.ok_or_else(|| {
+                            let (list, length) = ("common.modules".to_owned(), modules.len());
+                            let problem = Problem::OutOfRange { index: number, list, length };
+                            JobFileFailure::at(of_job(index, "inputs", at), problem)
+                        })?;
+                        paths.id(identifier.clone())
+                    }
+                });
+            }
             let own = job.args.into_iter().map(|JobWord(word)| word).collect();
             let mut job = UncheckedJob { args: own, inputs, outputs: paths.ids(job.outputs) };
             let words = args.iter().enumerate().skip(shared);
@@ -170,16 +201,8 @@ impl<'a> Document<'a> {
             Arg::Placed(..) => None,
         });
         let common_args = [tool].into_iter().chain(words).collect();
-        let shape = Shape::Version0;
-        Ok(UncheckedJobs {
-            shape,
-            linker_output: None,
-            paths,
-            common_args,
-            common_inputs,
-            jobs: expanded,
-            placed,
-        })
+        let jobs = UncheckedJobs { linker_output: None, paths, common_args, common_inputs, jobs: expanded };
+        Ok((jobs, modules))
     }
 }
 
@@ -193,50 +216,21 @@ fn shared_words(args: &[Arg]) -> usize {
     }
 }
 
-/// Returns identifier, path and list index of each module with content in a file other than its identifier. Refuses two
-/// modules of one identifier.
-fn placed(
-    paths: &Paths<'_>,
-    modules: &[(PathId, Option<PathId>)],
-) -> Result<Vec<(PathId, PathId, usize)>, JobFileFailure> {
-    let mut first = HashMap::new();
-    let mut placed = Vec::new();
-    for (at, &(identifier, path)) in modules.iter().enumerate() {
-        if let Some(other) = first.insert(identifier, at) {
-            let identifier = paths.text(identifier).to_owned();
-            return Err(JobFileFailure::at(
-                of_common("modules", at),
-                Problem::TwoModules { identifier, other },
-            ));
+/// The file of each module by its identifier. Refuses two modules of one identifier.
+fn by_identifier(modules: Vec<Module<'_>>) -> Result<Modules<'_>, JobFileFailure> {
+    let mut files = Modules::with_capacity(modules.len());
+    for (at, module) in modules.into_iter().enumerate() {
+        let (PathText(identifier), PathText(path)) = match module {
+            Module::Same(path) => (path.clone(), path),
+            Module::Placed(identifier, path) => (identifier, path),
+        };
+        if let Some(other) = files.get_index_of(&identifier) {
+            let problem = Problem::TwoModules { identifier: identifier.into_owned(), other };
+            return Err(JobFileFailure::at(of_common("modules", at), problem));
         }
-        if let Some(path) = path.filter(|&path| path != identifier) {
-            placed.push((identifier, path, at));
-        }
+        files.insert(identifier, path);
     }
-    Ok(placed)
-}
-
-/// A job's inputs with modules by their identifiers.
-fn identifiers<'a>(
-    paths: &mut Paths<'a>,
-    modules: &[(PathId, Option<PathId>)],
-    index: usize,
-    inputs: Vec<Input<'a>>,
-) -> Result<Vec<PathId>, JobFileFailure> {
-    let resolve = |(at, input)| match input {
-        Input::Path(PathText(path)) => Ok(paths.id(path)),
-        Input::Module(module) => {
-            let found = usize::try_from(module).ok().and_then(|module| modules.get(module));
-            found.map(|&(identifier, _)| identifier).ok_or_else(|| {
-                let (list, length) = ("common.modules".to_owned(), modules.len());
-                JobFileFailure::at(
-                    of_job(index, "inputs", at),
-                    Problem::OutOfRange { index: module, list, length },
-                )
-            })
-        }
-    };
-    inputs.into_iter().enumerate().map(resolve).collect()
+    Ok(files)
 }
 
 /// A word of a job's command. Until it has all of them, the job's `args` are those of the list of this name.

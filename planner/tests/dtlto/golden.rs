@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use distlto_planner::dtlto::{self, JobFile, Shape};
+use camino::Utf8Path;
+use distlto_planner::dtlto::{self, JobFile};
 
 /// Name and bytes of the job files that lld wrote.
 pub fn files() -> Vec<(String, Vec<u8>)> {
@@ -30,7 +31,7 @@ fn every_job_is_read_as_it_is_written() {
     let files = files();
     assert!(files.len() >= 28, "test data is missing");
     for (name, bytes) in files {
-        let file = dtlto::read(&bytes, &name).unwrap_or_else(|error| panic!("{error}"));
+        let (file, placed) = dtlto::read_placed(&bytes, &name).unwrap_or_else(|error| panic!("{error}"));
         // serde_json's own tree is the oracle.
         let json: serde_json::Value = serde_json::from_slice(&bytes).expect("JSON");
         let jobs = json["jobs"].as_array().expect("jobs");
@@ -38,7 +39,7 @@ fn every_job_is_read_as_it_is_written() {
             let items = value.as_array().expect("an array").iter();
             items.map(|item| item.as_str().expect("a string").to_owned()).collect()
         };
-        assert_eq!(file.shape, Shape::Current, "{name}");
+        assert_eq!(placed, None, "{name}");
         assert_eq!(
             file.linker_output.as_ref().map(|path| path.as_str()),
             json["common"]["linker_output"].as_str()
@@ -74,6 +75,35 @@ fn what_lld_wrote_is_written_again_byte_by_byte() {
         let mut again = Vec::new();
         dtlto::write::current(&file, &mut again).expect("memory");
         assert_eq!(String::from_utf8_lossy(&again), String::from_utf8_lossy(&bytes), "{name}");
+    }
+}
+
+#[test]
+fn other_paths_stand_in_lists_and_commands() {
+    for (name, bytes) in files() {
+        let file = dtlto::read(&bytes, &name).expect("a job file");
+        let place =
+            |path: &Utf8Path| Utf8Path::new("other place").join(path.as_str().trim_start_matches('/'));
+        let files = file.jobs.iter().flat_map(|&job| [file.shard(job), file.object(job)]);
+        let other = file.with_paths(&files.map(|path| (path.to_owned(), place(path))).collect());
+        assert_eq!(other.jobs, file.jobs, "{name}");
+        for &job in &file.jobs {
+            assert_eq!(
+                (other.shard(job), other.object(job)),
+                (&*place(file.shard(job)), &*place(file.object(job)))
+            );
+            assert_eq!(other.module(job), file.module(job));
+            assert!(other.others(job).eq(file.others(job)), "{name}");
+            let word = |word: &str| {
+                let path = [file.shard(job), file.object(job)]
+                    .into_iter()
+                    .find(|path| word.ends_with(path.as_str()));
+                let option = path.and_then(|path| word.strip_suffix(path.as_str()));
+                path.map_or(word.to_owned(), |path| format!("{}{}", option.unwrap_or_default(), place(path)))
+            };
+            let expected: Vec<_> = file.graph.command(job).into_iter().map(word).collect();
+            assert_eq!(other.graph.command(job), expected, "{name}");
+        }
     }
 }
 

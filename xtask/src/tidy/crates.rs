@@ -1,17 +1,18 @@
-//! Rules about manifests: dependencies of the workspace's crates point one way, and versions are named in one place.
+//! Rules about manifests and imports: dependencies of the workspace's crates point one way, some modules are independent
+//! of others of their crate, and versions are named in one place.
 
 use super::File;
 
 /// The crates in the order of the data; each may depend on those before it.
 const ORDER: [&str; 8] = ["prepare", "plugin", "planner", "record", "reapi", "executor", "commands", "cli"];
 
-/// What the sources of a crate do not name, by the first comment of the crate: what it knows nothing of.
-const UNAWARE: [(&str, &[&str]); 6] = [
-    ("prepare", &["link_plan", "ActionGraph", "std::net"]),
-    ("planner", &["process::Command", "std::net", "clap::"]),
-    ("record", &["process::Command", "std::net", "clap::", "link_line"]),
+/// What the sources of a crate or module do not name: what it knows nothing of. A module may name itself.
+const UNAWARE: [(&str, &[&str]); 8] = [
+    ("prepare/src", &["link_plan", "ActionGraph", "std::net"]),
+    ("planner/src", &["process::Command", "std::net", "clap::", "crate::buck2::"]),
+    ("record/src", &["process::Command", "std::net", "clap::", "link_line"]),
     (
-        "executor",
+        "executor/src",
         &[
             "link_line",
             "link_plan",
@@ -22,8 +23,10 @@ const UNAWARE: [(&str, &[&str]); 6] = [
             "clap::",
         ],
     ),
-    ("reapi", &["distlto_", "clap::"]),
-    ("hook", &["distlto_"]),
+    ("reapi/src", &["distlto_", "clap::"]),
+    ("hook/src", &["distlto_"]),
+    ("commands/src", &["crate::distribute::", "crate::distribute;"]),
+    ("commands/src/distribute", &["crate::link::", "crate::link;"]),
 ];
 
 /// Findings in manifests and sources.
@@ -59,26 +62,29 @@ pub fn check(files: &[File]) -> Vec<String> {
     findings
 }
 
-/// Where a source names what its crate knows nothing of.
+/// Where a source names what its crate or module knows nothing of.
 fn aware(file: &File) -> Vec<String> {
-    let of = |(dir, words): &(&'static str, &'static [&'static str])| {
-        file.path.strip_prefix(dir)?.strip_prefix("/src/")?;
-        file.path.ends_with(".rs").then_some((*dir, *words))
+    let is_in = |place: &str| {
+        let rest = file.path.strip_prefix(place).unwrap_or_default();
+        file.path.ends_with(".rs") && (rest.starts_with('/') || rest == ".rs")
     };
-    let Some((dir, words)) = UNAWARE.iter().find_map(of) else { return Vec::new() };
+    let is_own = |place: &str, word: &str| {
+        let module = word.strip_prefix("crate::").map(|path| path.trim_end_matches([':', ';']));
+        module.is_some_and(|module| is_in(&format!("{place}/{module}")))
+    };
     // Comments may speak of the world, and tests ask other programs.
     let code = file.text().unwrap_or_default().lines().enumerate();
     let code = code.take_while(|(_, line)| *line != "#[cfg(test)]");
     let code = code.filter(|(_, line)| !line.trim_start().starts_with("//"));
-    let finding = |(number, line): (usize, &str)| {
-        let word = words.iter().find(|word| line.contains(**word))?;
-        Some(format!(
-            "{}:{}: `{word}`, of which {dir} knows nothing; move it to a later crate",
-            file.path,
-            number + 1
-        ))
-    };
-    code.filter_map(finding).collect()
+    let mut findings = Vec::new();
+    for (place, words) in UNAWARE.iter().filter(|(place, _)| is_in(place)) {
+        findings.extend(code.clone().filter_map(|(number, line)| {
+            let word = words.iter().find(|word| line.contains(**word) && !is_own(place, word))?;
+            let source = format!("{}:{}", file.path, number + 1);
+            Some(format!("{source}: `{word}`, of which {place} knows nothing; move what needs it elsewhere"))
+        }));
+    }
+    findings
 }
 
 /// Why a crate may not depend on another one.

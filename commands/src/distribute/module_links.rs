@@ -77,18 +77,6 @@ pub enum PlaceError {
     Directory(#[from] IoError),
 }
 
-/// The paths in the commands of one run.
-#[derive(Debug, Clone, Copy)]
-pub struct CommandNames<'a> {
-    /// Where relative paths start.
-    pub base: &'a Path,
-    /// Identifiers that are not their module's path, and the files with the modules' content.
-    pub placed: &'a [(&'a str, &'a Path)],
-    /// Other paths that the commands read as they are spelled: modules at their identifiers, profiles. Those that
-    /// are absolute, or that do not exist, are left alone.
-    pub present: &'a [&'a str],
-}
-
 /// Whether a module has to be put at its identifier: the two paths lead to different files.
 pub fn is_misplaced(base: &Path, identifier: &str, file: &Path) -> bool {
     if Path::new(identifier) == file {
@@ -117,35 +105,43 @@ pub struct ModuleLinks {
 }
 
 impl ModuleLinks {
-    /// Makes the directory, in the system's directory for temporaries, and all links.
-    pub fn new(names: CommandNames<'_>) -> Result<Self, PlaceError> {
-        Self::new_in(names, &std::env::temp_dir())
-    }
-
-    /// The same in another directory.
-    pub fn new_in(names: CommandNames<'_>, parent: &Path) -> Result<Self, PlaceError> {
-        let base = std::path::absolute(names.base).map_err(IoError::on("find", names.base))?;
+    /// Makes the directory in `parent`, and all links. Relative paths start at `base`. `placed` has the identifiers that
+    /// are not their module's path, and the files with the modules' content; `present` the other paths that commands read
+    /// as they are spelled, such as modules at their identifiers and profiles. Those that are absolute, or that do not
+    /// exist, are left alone.
+    pub fn new(
+        base: &Path,
+        placed: &[(&str, PathBuf)],
+        present: &[&str],
+        parent: &Path,
+    ) -> Result<Self, PlaceError> {
+        let base = std::path::absolute(base).map_err(IoError::on("find", base))?;
         let parent = std::path::absolute(parent).map_err(IoError::on("find", parent))?;
         let top = tempfile::Builder::new()
             .prefix(TEMPORARY_PREFIX)
             .tempdir_in(&parent)
             .map_err(IoError::on("make a directory in", &parent))?;
         let relative = |path: &&str| Path::new(path).is_relative();
-        let spelled =
-            names.placed.iter().map(|&(identifier, _)| identifier).chain(names.present.iter().copied());
+        let spelled = placed.iter().map(|&(identifier, _)| identifier).chain(present.iter().copied());
         let depth = spelled.filter(relative).map(climbs).max().unwrap_or(0);
         let mut links = Self { base, top, depth, links: BTreeMap::new() };
         let directory = links.directory();
         fs::create_dir_all(&directory).map_err(IoError::on("make", &directory))?;
-        for &(identifier, file) in names.placed {
+        for (identifier, file) in placed {
             links.place(identifier, file)?;
         }
         // Directories come last: nothing may be made through a link that leads out of here.
         let mut directories = Vec::new();
-        for &path in names.present.iter().filter(|path| relative(path)) {
+        for &path in present.iter().filter(|path| relative(path)) {
             match fs::metadata(links.base.join(path)) {
                 Ok(found) if found.is_dir() => directories.push(path),
-                Ok(_) => links.mirror(path)?,
+                Ok(_) => {
+                    // A module that was put here takes precedence over a file of that name.
+                    let place = links.place_of(path).filter(|place| !links.links.contains_key(place));
+                    if let Some(place) = place {
+                        links.link(path, place, links.base.join(path))?;
+                    }
+                }
                 Err(_) => {}
             }
         }
@@ -160,11 +156,6 @@ impl ModuleLinks {
         let mut directory = self.top.path().to_owned();
         directory.extend((0..self.depth).map(|_| STEP));
         directory
-    }
-
-    /// A path that means the same here as it does where relative paths start.
-    pub fn absolute(&self, path: &Path) -> PathBuf {
-        self.base.join(path)
     }
 
     /// Shell commands that make another such directory for these names and enter it, so that a person can repeat a
@@ -201,15 +192,6 @@ impl ModuleLinks {
         self.link(identifier, place, target)
     }
 
-    fn mirror(&mut self, path: &str) -> Result<(), PlaceError> {
-        let Some(place) = self.place_of(path) else { return Ok(()) };
-        // A module that was put here takes precedence over a file of that name.
-        if self.links.contains_key(&place) {
-            return Ok(());
-        }
-        self.link(path, place, self.base.join(path))
-    }
-
     fn mirror_directory(&mut self, path: &str) {
         let Some(place) = self.place_of(path) else { return };
         let link = self.top.path().join(&place);
@@ -224,17 +206,16 @@ impl ModuleLinks {
     }
 
     fn link(&mut self, name: &str, place: PathBuf, target: PathBuf) -> Result<(), PlaceError> {
-        if let Some(first) = self.links.get(&place) {
-            if *first == target {
-                return Ok(());
-            }
-            return Err(PlaceError::Taken {
-                identifier: name.to_owned(),
-                first: first.clone(),
-                second: target,
-            });
+        if self.links.get(&place) == Some(&target) {
+            return Ok(());
         }
-        self.refuse_clash(name, &place, &target)?;
+        // A place below another link, or above one, is in no directory of ours.
+        let above = place.ancestors().find_map(|above| self.links.get(above));
+        let below = self.links.range(place.clone()..).next().filter(|(below, _)| below.starts_with(&place));
+        if let Some(first) = above.or(below.map(|(_, first)| first)) {
+            let (identifier, first) = (name.to_owned(), first.clone());
+            return Err(PlaceError::Taken { identifier, first, second: target });
+        }
         let link = self.top.path().join(&place);
         let made = self.make_parents(name, &link).and_then(|()| symlink(&target, &link));
         made.map_err(|source| PlaceError::Io {
@@ -243,22 +224,6 @@ impl ModuleLinks {
         })?;
         self.links.insert(place, target);
         Ok(())
-    }
-
-    /// A place below another link, or above one, is in no directory of ours.
-    fn refuse_clash(&self, name: &str, place: &Path, target: &Path) -> Result<(), PlaceError> {
-        let taken = |first: &Path| PlaceError::Taken {
-            identifier: name.to_owned(),
-            first: first.to_owned(),
-            second: target.to_owned(),
-        };
-        if let Some(first) = place.ancestors().skip(1).find_map(|above| self.links.get(above)) {
-            return Err(taken(first));
-        }
-        match self.links.range(place.to_owned()..).next() {
-            Some((below, first)) if below.starts_with(place) => Err(taken(first)),
-            _ => Ok(()),
-        }
     }
 
     /// Makes the directories that a name leads through, those too that it leaves by `..` again.
@@ -309,8 +274,9 @@ impl ModuleLinks {
 mod tests {
     use super::*;
 
-    fn names<'a>(base: &'a Path, placed: &'a [(&str, &Path)], present: &'a [&str]) -> CommandNames<'a> {
-        CommandNames { base, placed, present }
+    fn links(base: &Path, placed: &[(&str, &str)], present: &[&str]) -> Result<ModuleLinks, PlaceError> {
+        let placed: Vec<_> = placed.iter().map(|&(identifier, file)| (identifier, file.into())).collect();
+        ModuleLinks::new(base, &placed, present, &std::env::temp_dir())
     }
 
     fn tree(files: &[&str]) -> TempDir {
@@ -327,13 +293,13 @@ mod tests {
     fn every_name_leads_from_the_directory_to_its_file() {
         let tree = tree(&["o/m.o", "c.o", "sub/d.o", "p/x.prof"]);
         let base = tree.path().join("sub");
-        let placed: &[(&str, &Path)] = &[
-            ("lib.a(m.o at 78)", Path::new("../o/m.o")),
-            ("../lib b/lib.a(m.o at 78)", Path::new("../o/m.o")),
-            ("a/../../n.o", Path::new("../c.o")),
+        let placed = [
+            ("lib.a(m.o at 78)", "../o/m.o"),
+            ("../lib b/lib.a(m.o at 78)", "../o/m.o"),
+            ("a/../../n.o", "../c.o"),
         ];
         let present = ["../c.o", "./d.o", "../p", "../missing.o", "/dev/null", "", "-O2"];
-        let links = ModuleLinks::new(names(&base, placed, &present)).unwrap();
+        let links = links(&base, &placed, &present).unwrap();
         let read = |name: &str| fs::read_to_string(links.directory().join(name)).unwrap();
         for (name, content) in [
             ("lib.a(m.o at 78)", "o/m.o"),
@@ -345,7 +311,6 @@ mod tests {
         ] {
             assert_eq!(read(name), content, "{name}");
         }
-        assert_eq!(links.absolute(Path::new("x.o")), base.join("x.o"));
         let top = links.top.path().to_owned();
         drop(links);
         assert!(!top.exists());
@@ -356,8 +321,7 @@ mod tests {
     #[test]
     fn a_shell_repeats_the_directory() {
         let tree = tree(&["m.o", "it's.o"]);
-        let placed: &[(&str, &Path)] = &[("../x/l.a(m.o at 8)", Path::new("m.o"))];
-        let links = ModuleLinks::new(names(tree.path(), placed, &["it's.o"])).unwrap();
+        let links = links(tree.path(), &[("../x/l.a(m.o at 8)", "m.o")], &["it's.o"]).unwrap();
         let script = links.shell_commands(["../x/l.a(m.o at 8)", "it's.o", "absent.o"]);
         drop(links);
         let script = format!("{script} && cat '../x/l.a(m.o at 8)' \"it's.o\"");
@@ -372,10 +336,8 @@ mod tests {
     #[test]
     fn what_cannot_be_placed_is_refused() {
         let tree = tree(&["m.o", "n.o"]);
-        let refused = |placed: &[(&str, &Path)]| {
-            ModuleLinks::new(names(tree.path(), placed, &[])).unwrap_err().to_string()
-        };
-        let (m, n) = (Path::new("m.o"), Path::new("n.o"));
+        let refused = |placed: &[(&str, &str)]| links(tree.path(), placed, &[]).unwrap_err().to_string();
+        let (m, n) = ("m.o", "n.o");
         assert!(refused(&[("/nowhere/l.a(m.o at 8)", m)]).contains("absolute identifier"));
         for odd in ["", ".", "..", "a/", "a/..", "a/."] {
             let said = refused(&[(odd, m)]);
@@ -384,7 +346,7 @@ mod tests {
         assert!(refused(&[("x", m), ("./x", n)]).contains("stands for both"));
         assert!(refused(&[("x", m), ("x/y", n)]).contains("stands for both"));
         assert!(refused(&[("x/y", m), ("x", n)]).contains("stands for both"));
-        assert!(refused(&[("x", Path::new("gone.o"))]).contains("gone.o"));
+        assert!(refused(&[("x", "gone.o")]).contains("gone.o"));
         assert!(refused(&[("x\0y", m)]).contains("x\\0y"));
         let name = "x".repeat(300);
         assert!(refused(&[(&name, m)]).contains("too long"));
