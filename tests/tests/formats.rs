@@ -147,27 +147,32 @@ fn an_object_of_another_module_fails_the_link() -> Result<()> {
     refuses_another_object("wasm-refused", Format::Wasm)
 }
 
-/// A link for Windows, beside which the others of a build are served.
+/// Links for Windows, beside which the others of a build are served.
 #[test]
-fn a_link_for_windows_passes_through() -> Result<()> {
-    let folder = project("windows", Format::Wasm)?;
-    let target = "--target=x86_64-pc-windows-msvc";
-    for name in ["main", "part"] {
-        let source = format!("{name}.c");
-        succeed(tool(&folder, "clang")?.args([target, "-O2", "-flto=thin", "-c", &source]))?;
+fn links_for_windows_pass_through() -> Result<()> {
+    for (target, entry, options) in [
+        ("--target=x86_64-pc-windows-msvc", "main", "-Wl,/entry:main,/subsystem:console,/brepro"),
+        ("--target=x86_64-w64-mingw32", "mainCRTStartup", "-Wl,--no-insert-timestamp"),
+    ] {
+        let folder = project("windows", Format::Wasm)?;
+        folder.write("main.c", MAIN.replace("main(", &format!("{entry}(")))?;
+        for name in ["main", "part"] {
+            let source = format!("{name}.c");
+            succeed(tool(&folder, "clang")?.args([target, "-O2", "-flto=thin", "-c", &source]))?;
+        }
+        let words = [target, "-fuse-ld=lld", "-flto=thin", "-nostdlib", options];
+        let inputs = ["main.o", "part.o", "-o", "program.exe"];
+        let clang = folder.toolchain.tool("clang")?;
+        succeed(Command::new(&clang).current_dir(&folder.path).args(words).args(inputs))?;
+        let expected = fs::read(folder.path.join("program.exe"))?;
+        fs::remove_file(folder.path.join("program.exe"))?;
+        let mut served = Command::new(distlto::binary()?);
+        served.args(["link", "-v", "--"]).arg(&clang).current_dir(&folder.path).args(words).args(inputs);
+        store::give(&mut served);
+        let ended = succeed(&mut served)?;
+        ensure!(fs::read(folder.path.join("program.exe"))? == expected, "other bytes than the linker's");
+        let said = String::from_utf8_lossy(&ended.stderr);
+        ensure!(!said.contains("error"), "{said}");
     }
-    let words =
-        [target, "-fuse-ld=lld", "-flto=thin", "-nostdlib", "-Wl,/entry:main,/subsystem:console,/brepro"];
-    let inputs = ["main.o", "part.o", "-o", "program.exe"];
-    let clang = folder.toolchain.tool("clang")?;
-    succeed(Command::new(&clang).current_dir(&folder.path).args(words).args(inputs))?;
-    let expected = fs::read(folder.path.join("program.exe"))?;
-    let mut served = Command::new(distlto::binary()?);
-    served.args(["link", "-v", "--"]).arg(&clang).current_dir(&folder.path).args(words).args(inputs);
-    store::give(&mut served);
-    let ended = succeed(&mut served)?;
-    ensure!(fs::read(folder.path.join("program.exe"))? == expected, "other bytes than the linker's");
-    let said = String::from_utf8_lossy(&ended.stderr);
-    ensure!(!said.contains("error"), "{said}");
     Ok(())
 }

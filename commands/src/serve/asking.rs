@@ -113,7 +113,9 @@ impl Shared<'_> {
         let linker = self.linkers.linker_of(process);
         match linker.map_err(IoError::on("look at", &process.program))? {
             Linker::None => Ok(Called::Other),
-            Linker::Other(version) => Ok(Called::Alone(format!("{version} for this format cannot ask"))),
+            Linker::Other(version) => {
+                Ok(Called::Alone(format!("{version} has no option that makes it ask for this format")))
+            }
             Linker::Elf { resolves, .. } => self.asking(process, resolves, None),
             Linker::Flavoured(flavour, help) => {
                 self.asking(process, flavour.resolving().is_some(), Some((flavour, &help)))
@@ -138,6 +140,9 @@ impl Shared<'_> {
         let alone = |why: &str| Ok(Called::Alone(why.to_owned()));
         if link_options::writes_itself(arguments) {
             return alone(crate::link::WRITES_ITSELF);
+        }
+        if flavour.is_none() && link_options::is_for_windows(arguments) {
+            return alone("the linker for Windows has no option that makes it ask");
         }
         if let Some(option) = ALONE.iter().find_map(|name| last(arguments, name)) {
             return alone(&format!("--{} asks for what a linker writes only when it is alone", option.name));
