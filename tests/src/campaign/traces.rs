@@ -129,36 +129,21 @@ impl Opened {
     /// From a log of `strace -f`, whose lines begin with the number of a thread.
     fn of(log: &str, directory: &Path) -> Self {
         let mut opened = Self::default();
-        // The process of each thread, and where each process is.
+        let calls = calls(log);
+        let first = calls.first().map(|(thread, _)| *thread);
+        // A thread may call before the call that has started it returns.
         let mut processes: BTreeMap<&str, &str> = BTreeMap::new();
+        for (thread, call) in calls.iter().filter(|(_, call)| call.contains("CLONE_THREAD")) {
+            let owner = processes.get(thread).copied().unwrap_or(thread);
+            processes.insert(call.rsplit(' ').next().unwrap_or_default(), owner);
+        }
         let mut places: BTreeMap<&str, PathBuf> = BTreeMap::new();
-        let mut unfinished: BTreeMap<&str, &str> = BTreeMap::new();
-        let mut first = None;
-        for line in log.lines() {
-            let Some((thread, call)) = line.split_once(' ') else { continue };
-            let first = *first.get_or_insert(thread);
-            let call = call.trim_start();
-            let whole;
-            let call = if let Some(begun) = call.strip_suffix(" <unfinished ...>") {
-                unfinished.insert(thread, begun);
-                continue;
-            } else if let Some(rest) = call.strip_prefix("<... ") {
-                let rest = rest.split_once(" resumed>").map_or(rest, |(_, rest)| rest);
-                whole = format!("{}{rest}", unfinished.remove(thread).unwrap_or_default());
-                whole.as_str()
-            } else {
-                call
-            };
+        for (thread, call) in &calls {
             let process = processes.get(thread).copied().unwrap_or(thread);
             let Some((call, result)) = call.rsplit_once(" = ") else { continue };
             if call.starts_with("clone") || call.starts_with("fork") || call.starts_with("vfork") {
-                let child = line.rsplit(' ').next().unwrap_or_default();
-                if child == result {
-                    let place = places.get(process).cloned();
-                    let owner = if call.contains("CLONE_THREAD") { process } else { child };
-                    processes.insert(child, owner);
-                    places.extend(place.map(|place| (owner, place)));
-                }
+                let place = places.get(process).filter(|_| !processes.contains_key(result)).cloned();
+                places.extend(place.map(|place| (result, place)));
                 continue;
             }
             let Some(name) = call.split('"').nth(1) else { continue };
@@ -166,7 +151,7 @@ impl Opened {
             let path = place.join(name);
             if call.starts_with("chdir") {
                 *place = path;
-            } else if process != first && !result.starts_with('-') {
+            } else if Some(process) != first && !result.starts_with('-') {
                 let is_read = call.contains("O_RDONLY");
                 let list = if is_read { &mut opened.read } else { &mut opened.written };
                 list.insert(path);
@@ -174,4 +159,23 @@ impl Opened {
         }
         opened
     }
+}
+
+/// The calls of a log of `strace -f` that have returned, each with its thread.
+fn calls(log: &str) -> Vec<(&str, String)> {
+    let mut calls = Vec::new();
+    let mut unfinished: BTreeMap<&str, &str> = BTreeMap::new();
+    for line in log.lines() {
+        let Some((thread, call)) = line.split_once(' ') else { continue };
+        let call = call.trim_start();
+        if let Some(begun) = call.strip_suffix(" <unfinished ...>") {
+            unfinished.insert(thread, begun);
+        } else if let Some(rest) = call.strip_prefix("<... ") {
+            let rest = rest.split_once(" resumed>").map_or(rest, |(_, rest)| rest);
+            calls.push((thread, format!("{}{rest}", unfinished.remove(thread).unwrap_or_default())));
+        } else {
+            calls.push((thread, call.to_owned()));
+        }
+    }
+    calls
 }
