@@ -5,7 +5,7 @@
 
 mod args_file;
 pub mod compiler;
-mod darwin;
+pub mod darwin;
 pub mod gnu;
 pub mod processor;
 mod slice;
@@ -30,6 +30,7 @@ use miette::Diagnostic;
 use thiserror::Error;
 
 use compiler::CompilerWordsError;
+use darwin::DarwinArgs;
 use distlto_executor::attempt::{self, Context, JobAttempt};
 use distlto_executor::cache::store::Cache;
 use distlto_executor::cache::{ResultCache, nearest_first};
@@ -66,7 +67,6 @@ The command lines of Buck2's opt tools are taken as they are:
 const BUCK2_GNU: &str = "As Buck2 calls it for linkers of type gnu";
 /// The group of options for Buck2's form for darwin. Any one of them selects the form.
 const DARWIN: &str = "darwin";
-const BUCK2_DARWIN: &str = "As Buck2 calls it for linkers of type darwin";
 
 /// Compile one ThinLTO module with its imports to a native object
 ///
@@ -130,30 +130,9 @@ pub struct OptArgs {
     /// Print the command and do not run it
     #[arg(long, hide_short_help = true, conflicts_with = DARWIN, help_heading = BUCK2_GNU)]
     pub debug: bool,
-    /// Compile with this compiler
-    #[arg(long, hide_short_help = true, value_name = "CLANG", num_args = 1.., requires = "shared_args", group = DARWIN, help_heading = BUCK2_DARWIN)]
-    pub compiler: Vec<String>,
-    /// Give the compiler this response file, which all backends of a link share
-    #[arg(long, hide_short_help = true, value_name = "FILE", requires = "compiler", group = DARWIN, help_heading = BUCK2_DARWIN)]
-    pub shared_args: Option<Utf8PathBuf>,
-    /// Give the compiler this response file, too; it says what else to write
-    #[arg(long, hide_short_help = true, value_name = "FILE", requires = "shared_args", group = DARWIN, help_heading = BUCK2_DARWIN)]
-    pub extra_outputs_args: Option<Utf8PathBuf>,
-    /// Print the command and do not run it
-    #[arg(long, hide_short_help = true, requires = "shared_args", group = DARWIN, help_heading = BUCK2_DARWIN)]
-    pub print_command: bool,
-    /// Put data for optimising code generation into the object
-    #[arg(long, hide_short_help = true, requires = "shared_args", group = DARWIN, help_heading = BUCK2_DARWIN)]
-    pub generate_cgdata: bool,
-    /// Use this merged data for optimising code generation
-    #[arg(long, hide_short_help = true, value_name = "FILE", requires = "shared_args", group = DARWIN, help_heading = BUCK2_DARWIN)]
-    pub read_cgdata: Option<Utf8PathBuf>,
-    /// Write the optimised bitcode here, too; released clangs cannot
-    #[arg(long, hide_short_help = true, value_name = "FILE", requires = "shared_args", group = DARWIN, help_heading = BUCK2_DARWIN)]
-    pub save_precodegen_ir: Option<Utf8PathBuf>,
-    /// Generate code for optimised bitcode, and do not optimise it again; released clangs cannot
-    #[arg(long, hide_short_help = true, requires = "shared_args", group = DARWIN, help_heading = BUCK2_DARWIN)]
-    pub codegen_only: bool,
+    /// The form of Buck2's for darwin.
+    #[command(flatten)]
+    pub darwin: DarwinArgs,
     /// Where results are kept on disk.
     #[command(flatten)]
     pub cache: CacheArgs,
@@ -300,7 +279,7 @@ pub fn run(args: &OptArgs) -> Result<u8, OptError> {
 /// [`run`] with a token of the caller's.
 pub fn run_until(args: &OptArgs, cancel: &Cancel) -> Result<u8, OptError> {
     let Some(named) = Named::of(args) else { return slice::run(args, cancel) };
-    let plan = match &args.shared_args {
+    let plan = match &args.darwin.shared_args {
         Some(shared) => darwin::plan(args, named, shared)?,
         None => gnu::plan(args, named)?,
     };
@@ -311,7 +290,7 @@ pub fn run_until(args: &OptArgs, cancel: &Cancel) -> Result<u8, OptError> {
         backend: Some(Backend { module: &plan.module, shard: &plan.shard, others: &others }),
         outputs: plan.outputs.iter().map(|(path, role)| (path.as_path(), *role)).collect(),
     };
-    if args.debug || args.print_command {
+    if args.debug || args.darwin.print_command {
         to_standard_output(format!("{}\n", job.command_line(None)).as_bytes())?;
         return Ok(0);
     }
@@ -323,11 +302,11 @@ pub fn run_until(args: &OptArgs, cancel: &Cancel) -> Result<u8, OptError> {
     }
     let results = args.results(cancel)?;
     let attempt = compile(&job, plan.expected, None, &results, cancel);
-    tell(&job, attempt, None, cancel)
+    report_outcome(&job, attempt, None, cancel)
 }
 
 /// Prints the compiler's output. Returns the exit code: 0, or the compiler's own.
-fn tell(
+fn report_outcome(
     job: &Job<'_>,
     attempt: JobAttempt,
     directory: Option<&Path>,
