@@ -9,7 +9,7 @@ use distlto_prepare::exit;
 use distlto_prepare::write::to_standard_output;
 use distlto_record::diff::{Difference, Side};
 
-use crate::seen::{Seen, SeenError};
+use crate::link_description::{LinkDescription, LinkDescriptionError};
 
 /// Compare two links, or two runs of one
 ///
@@ -33,11 +33,11 @@ pub struct DiffArgs {
 }
 
 /// Compares and prints.
-pub fn run(args: &DiffArgs) -> Result<u8, SeenError> {
+pub fn run(args: &DiffArgs) -> Result<u8, LinkDescriptionError> {
     let folder = args.state.as_deref();
-    let old = Seen::find(&args.old, folder)?;
+    let old = LinkDescription::find(&args.old, folder)?;
     let (old, new) = match &args.new {
-        Some(new) => (old.side(), Seen::find(new, folder)?.side()),
+        Some(new) => (old.side(), LinkDescription::find(new, folder)?.side()),
         None => last_two(old)?,
     };
     let difference = Difference::of(&old, &new);
@@ -47,11 +47,11 @@ pub fn run(args: &DiffArgs) -> Result<u8, SeenError> {
 }
 
 /// The last run of a link, and the one before it as the older one.
-pub fn last_two(mut seen: Seen) -> Result<(Side, Side), SeenError> {
+pub fn last_two(mut seen: LinkDescription) -> Result<(Side, Side), LinkDescriptionError> {
     let found = seen.runs.len();
     let (newest, before) = (seen.runs.pop(), seen.runs.pop());
     let (Some(newest), Some(before)) = (newest, before) else {
-        return Err(SeenError::NoTwoRuns { path: seen.named, found });
+        return Err(LinkDescriptionError::NoTwoRuns { path: seen.named, found });
     };
     // The plan is that of the newest run.
     seen.runs.push(newest);

@@ -240,11 +240,11 @@ impl Session<'_> {
             reporter.keep(Path::new(&state), report.exit_code(), None);
         }
         if !report.is_success() && !self.args.run.json {
-            tell_failure(&self.program(), &report);
+            report_failure(&self.program(), &report);
         }
         if report.failures().next().is_some() {
             let hints = self.own.linker.is_some() && !self.args.run.quiet;
-            tell_repeating(self.saved.map(Saved::directory), hints);
+            print_repeat_lines(self.saved.map(Saved::directory), hints);
         }
         Ok(report.exit_code())
     }
@@ -283,7 +283,7 @@ impl Session<'_> {
 }
 
 /// A run that did not succeed, in one line.
-fn tell_failure(program: &str, report: &Report) {
+fn report_failure(program: &str, report: &Report) {
     let (counts, total) = (report.counts(), report.outcomes.len());
     let left = counts.not_started + counts.skipped;
     let ended = match (counts.failed, counts.interrupted) {
@@ -296,7 +296,7 @@ fn tell_failure(program: &str, report: &Report) {
 }
 
 /// After a failure, how its command can be repeated when the linker has removed the files.
-fn tell_repeating(saved: Option<&Path>, hints: bool) {
+fn print_repeat_lines(saved: Option<&Path>, hints: bool) {
     match saved {
         Some(saved) => {
             let script = saved.join("replay.sh");

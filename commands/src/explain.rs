@@ -25,7 +25,7 @@ use distlto_record::progress::text::human;
 use distlto_record::run::RunRecord;
 use serde_json::json;
 
-use crate::seen::{Seen, SeenError};
+use crate::link_description::{LinkDescription, LinkDescriptionError};
 use edit::Edit;
 use functions::Functions;
 use miss::Miss;
@@ -67,8 +67,8 @@ pub struct ExplainArgs {
 }
 
 /// Explains and prints.
-pub fn run(args: &ExplainArgs, cancel: &Cancel) -> Result<u8, SeenError> {
-    let seen = Seen::find(&args.thing, args.state.as_deref())?;
+pub fn run(args: &ExplainArgs, cancel: &Cancel) -> Result<u8, LinkDescriptionError> {
+    let seen = LinkDescription::find(&args.thing, args.state.as_deref())?;
     let number = seen.module(&args.module)?;
     let text = match &args.from {
         Some(from) => {
@@ -94,7 +94,7 @@ pub fn run(args: &ExplainArgs, cancel: &Cancel) -> Result<u8, SeenError> {
 
 /// The facts about a module.
 struct Module<'a> {
-    seen: &'a Seen,
+    seen: &'a LinkDescription,
     number: usize,
     inspection: Inspection,
     /// With the instructions and functions of each, where the shard is kept.
@@ -104,7 +104,7 @@ struct Module<'a> {
 }
 
 impl<'a> Module<'a> {
-    fn of(seen: &'a Seen, number: usize) -> Self {
+    fn of(seen: &'a LinkDescription, number: usize) -> Self {
         let known = &seen.modules[number];
         let kept = shard_of(seen, number);
         let counts = |label: &String| counts(kept.as_ref()?, label);
@@ -220,7 +220,7 @@ impl<'a> Module<'a> {
 }
 
 /// Returns the shard of a module, if it is known and kept.
-fn shard_of(seen: &Seen, number: usize) -> Option<Shard> {
+fn shard_of(seen: &LinkDescription, number: usize) -> Option<Shard> {
     shard::read(&regular::read(seen.shard(number)?.as_std_path()).ok()?).ok()
 }
 

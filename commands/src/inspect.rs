@@ -21,7 +21,7 @@ use distlto_prepare::write::to_standard_output;
 use distlto_record::inspect::{Inspection, ModuleFacts};
 use distlto_record::progress::text::{human, size};
 
-use crate::seen::{Seen, SeenError};
+use crate::link_description::{LinkDescription, LinkDescriptionError};
 
 /// Say what bounds a link, and whether more workers would help
 ///
@@ -58,7 +58,7 @@ pub struct InspectArgs {
 }
 
 /// Inspects and prints.
-pub fn run(args: &InspectArgs, cancel: &Cancel) -> Result<u8, SeenError> {
+pub fn run(args: &InspectArgs, cancel: &Cancel) -> Result<u8, LinkDescriptionError> {
     let seen = match &args.thing {
         Some(thing) => {
             if let Some(facts) = file::Facts::of(thing, args.state.as_deref())? {
@@ -66,11 +66,11 @@ pub fn run(args: &InspectArgs, cancel: &Cancel) -> Result<u8, SeenError> {
                 to_standard_output(text.as_bytes())?;
                 return Ok(0);
             }
-            Seen::find(thing, args.state.as_deref())?
+            LinkDescription::find(thing, args.state.as_deref())?
         }
         None => {
             let words: Vec<Word> = args.command.iter().cloned().map(word_of).collect();
-            match Seen::of_command(&words, cancel)? {
+            match LinkDescription::of_command(&words, cancel)? {
                 Ok(seen) => seen,
                 Err(code) => return Ok(code),
             }
@@ -82,7 +82,7 @@ pub fn run(args: &InspectArgs, cancel: &Cancel) -> Result<u8, SeenError> {
     Ok(0)
 }
 
-fn print(args: &InspectArgs, seen: &Seen) -> Result<(), SeenError> {
+fn print(args: &InspectArgs, seen: &LinkDescription) -> Result<(), LinkDescriptionError> {
     let inspection = Inspection::of(&seen.output, &seen.modules, &seen.runs);
     let mut text = String::new();
     if args.json {
@@ -105,7 +105,7 @@ fn print(args: &InspectArgs, seen: &Seen) -> Result<(), SeenError> {
 }
 
 /// Returns the sentences about a link, one per line.
-pub fn answers(seen: &Seen, inspection: &Inspection) -> String {
+pub fn answers(seen: &LinkDescription, inspection: &Inspection) -> String {
     let notes: String = seen.notes.iter().map(|note| printable(note).into_owned() + "\n").collect();
     inspection.to_string() + &notes + &summary_of(&native(seen))
 }
@@ -153,7 +153,7 @@ impl InspectArgs {
 }
 
 /// Returns the inputs of the final link that are not its modules, each with its present kind.
-fn native(seen: &Seen) -> Vec<(&Utf8Path, String)> {
+fn native(seen: &LinkDescription) -> Vec<(&Utf8Path, String)> {
     let kind = |path: &Utf8Path| {
         classify_file(seen.place(path).as_std_path())
             .map_or_else(|error| error.to_string(), |kind| kind.to_string())

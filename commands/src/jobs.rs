@@ -188,7 +188,7 @@ pub fn check_line(command: &[Word], runner: &dyn Runner) -> Result<String, JobsE
         text.push('\n');
     }
     if found.is_empty() {
-        text.push_str("lld tells the compiler everything that this link line says\n");
+        text.push_str("lld passes every option of this link line on to the compiler\n");
     }
     Ok(text)
 }

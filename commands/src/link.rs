@@ -12,9 +12,9 @@ pub(crate) mod line;
 mod lock;
 pub mod options;
 pub(crate) mod reads;
+mod run_record;
 pub(crate) mod stable_names;
 pub mod state;
-mod told;
 pub(crate) mod unchanged;
 
 use std::io;
@@ -246,7 +246,7 @@ pub(crate) struct Session<'a> {
 }
 
 /// Why a link is the linker's alone.
-pub(crate) const WRITES_ITSELF: &str = "the line asks for what only the linker writes";
+pub(crate) const WRITES_ITSELF: &str = "the line asks for output that only the linker writes";
 
 impl Session<'_> {
     /// The objects in the store, for a linker that runs in this directory.

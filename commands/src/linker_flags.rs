@@ -15,7 +15,7 @@ use distlto_planner::backend_flags::linker_flags::{LinkerFlags, question};
 use distlto_planner::digests::Digest;
 use distlto_planner::dtlto;
 use distlto_planner::empty_module::empty_module;
-use distlto_planner::keep::told_by;
+use distlto_planner::keep::fingerprint;
 use distlto_planner::link_line::Argument;
 use distlto_planner::runner::Runner;
 use distlto_planner::search_path::program_file;
@@ -61,7 +61,7 @@ fn remembered(
     // Links that ask at once ask twice.
     let flags = asked(linker, &question, runner).ok()?;
     let files = [program.clone()].into_iter().chain(program_files::libraries(&program).unwrap_or_default());
-    let files = files.map(|file| (file.clone(), told_by(&file))).collect();
+    let files = files.map(|file| (file.clone(), fingerprint(&file))).collect();
     lock(answers).add(Answer { key, files, flags: flags.clone() });
     flags
 }
@@ -116,7 +116,7 @@ struct Answer {
 
 impl Answer {
     fn holds(&self) -> bool {
-        self.files.iter().all(|(file, told)| told_by(file) == *told)
+        self.files.iter().all(|(file, known)| fingerprint(file) == *known)
     }
 }
 

@@ -19,7 +19,7 @@ use thiserror::Error;
 
 use crate::diff::last_two;
 use crate::inspect::answers;
-use crate::seen::{Seen, SeenError};
+use crate::link_description::{LinkDescription, LinkDescriptionError};
 
 /// lld's suffix, after the output's name, for the file that it writes for `--time-trace`.
 const TRACE: &str = ".time-trace";
@@ -54,7 +54,7 @@ pub enum ReportError {
     /// The link cannot be examined.
     #[error(transparent)]
     #[diagnostic(transparent)]
-    Seen(#[from] SeenError),
+    LinkDescription(#[from] LinkDescriptionError),
     /// A file could not be read or written.
     #[error(transparent)]
     #[diagnostic(transparent)]
@@ -80,13 +80,13 @@ pub enum ReportError {
 /// Writes the page.
 pub fn run(args: &ReportArgs) -> Result<u8, ReportError> {
     let folder = args.state.as_deref();
-    let mut seen = Seen::find(&args.thing, folder)?;
+    let mut seen = LinkDescription::find(&args.thing, folder)?;
     let inspection = Inspection::of(&seen.output, &seen.modules, &seen.runs);
     let answers = answers(&seen, &inspection);
     let knows_imports = seen.modules.iter().any(|module| module.imports.is_some());
     let traces = args.traces(&seen)?;
     let (old, new) = match &args.compare {
-        Some(old) => (Some(Seen::find(old, folder)?.side()), seen.side()),
+        Some(old) => (Some(LinkDescription::find(old, folder)?.side()), seen.side()),
         None if seen.runs.len() > 1 => {
             let (old, new) = last_two(seen)?;
             (Some(old), new)
@@ -112,7 +112,7 @@ pub fn run(args: &ReportArgs) -> Result<u8, ReportError> {
 
 impl ReportArgs {
     /// The traces that were named, and lld's own beside the output.
-    fn traces(&self, seen: &Seen) -> Result<Vec<TimeTrace>, ReportError> {
+    fn traces(&self, seen: &LinkDescription) -> Result<Vec<TimeTrace>, ReportError> {
         let Some(run) = seen.runs.last() else { return Ok(Vec::new()) };
         let mut found = Vec::new();
         for path in &self.time_trace {

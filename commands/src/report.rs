@@ -36,18 +36,18 @@ impl CheckedSentences {
 
     /// Reports a good result.
     pub fn good(&mut self, sentence: &str) {
-        self.tell("ok", sentence);
+        self.line("ok", sentence);
     }
 
     /// Reports a fact that is good to know.
     pub fn note(&mut self, sentence: &str) {
-        self.tell("note", sentence);
+        self.line("note", sentence);
     }
 
     /// Reports a problem, with its remedy.
     pub fn wrong(&mut self, sentence: &str) {
         self.wrong += 1;
-        self.tell("WRONG", sentence);
+        self.line("WRONG", sentence);
     }
 
     /// Reports a failure, with its remedy if there is one.
@@ -104,7 +104,7 @@ impl CheckedSentences {
         Ok(u8::from(wrong > 0))
     }
 
-    fn tell(&mut self, level: &str, sentence: &str) {
+    fn line(&mut self, level: &str, sentence: &str) {
         match &mut self.kept {
             None => self.print(&format!("  {level:<5}  {sentence}")),
             Some(kept) => kept.push(json!({

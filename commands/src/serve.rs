@@ -15,6 +15,7 @@
 //! lld's key covers the module, its imports, the summaries and the LTO options. It covers neither `-mllvm` options and
 //! their files nor the compiler, so [`settings`] adds a digest of these.
 
+mod action_records;
 mod answering;
 mod asking;
 mod backends;
@@ -23,14 +24,14 @@ pub(crate) mod collected;
 mod command;
 pub(crate) mod describe;
 pub(crate) mod graph;
-pub(crate) mod kept;
+mod key_parts;
 mod link;
 pub(crate) mod linkers;
 pub(crate) mod module;
+pub(crate) mod module_record;
 pub(crate) mod modules;
 pub(crate) mod objects;
 mod observed;
-mod parts;
 mod preview;
 mod process;
 #[expect(dead_code, reason = "the other half is compiled into the hook")]
@@ -38,7 +39,6 @@ mod protocol;
 mod result;
 pub(crate) mod settings;
 mod socket;
-mod told;
 
 use std::fs::{self};
 use std::io::ErrorKind;
@@ -69,13 +69,14 @@ use crate::link::file_state::Start;
 use crate::link::state::{self, LinkState};
 use crate::link::{LinkError, LinkOptions, Session, dry_run, identity};
 use crate::tool::ToolRunner;
+use action_records::ActionRecords;
 use callers::Shared;
 use collected::Task;
-use kept::Earlier;
-use link::Served;
+use key_parts::Identity;
+use link::{Outcome, Served};
 use linkers::Linkers;
+use module_record::PreviousModules;
 use observed::{Observed, Previous};
-use parts::Identity;
 use settings::CompileSettings;
 use socket::Listener;
 
@@ -124,7 +125,7 @@ pub struct ServedLink {
     reporter: Option<Reporter>,
     compilation: CompileSettings,
     digests: FileDigests,
-    earlier: Earlier,
+    earlier: PreviousModules,
     served: Served,
     start: Start,
     /// The program from before the link, unless it is settled when the command ends.
@@ -274,15 +275,16 @@ impl Service<'_> {
         let reporter = reporter.as_ref().unwrap_or(self.reporter);
         let session = self.session(&link, state.directory(), &runner, reporter);
         let output = directory.clone().unwrap_or_default().join(link.line.output());
-        let code = match (served.code, ended) {
-            (0, Some(ended)) => ended.code,
-            (0, None) => u8::from(previous.is_none()),
+        let code = match (&served.outcome, ended) {
+            (Outcome::Answered, Some(ended)) => ended.code,
+            (Outcome::Answered, None) => u8::from(previous.is_none()),
             // The run has reported the failure, and its exit code says more than the linker's.
-            (code, _) => code,
+            (Outcome::Failed(code), _) => *code,
+            (Outcome::Broken(_) | Outcome::Anew, _) => 1,
         };
         let observed = ended.map_or(&[][..], |ended| &ended.observed);
         previous.map_or(Ok(()), |previous| previous.settle(code == 0, observed))?;
-        if code == 0 && served.error.is_none() && served.modules.is_empty() {
+        if code == 0 && served.modules.is_empty() {
             if ended.is_some() {
                 session.say_why_whole("no input is ThinLTO bitcode");
             }
@@ -290,12 +292,12 @@ impl Service<'_> {
             return Ok(0);
         }
         let mut graph = None;
-        if code == 0 && served.error.is_none() {
+        if code == 0 {
             let found = served.modules.iter().filter(|module| !module.ran);
-            let told =
-                told::Told { directory: session.directory, earlier: &earlier, compilation: &compilation };
+            let records =
+                ActionRecords { directory: session.directory, earlier: &earlier, compilation: &compilation };
             let first = served.modules.iter().filter(|module| module.file.is_some()).count();
-            let found = found.enumerate().map(|(at, module)| told.kept(first + at, module)).collect();
+            let found = found.enumerate().map(|(at, module)| records.kept(first + at, module)).collect();
             reporter.record_more_actions(found);
             let root = directory.as_deref().unwrap_or(Path::new("."));
             let read = ended.map(|ended| {
@@ -326,7 +328,7 @@ impl Service<'_> {
             match finished.keep(read.map(|read| (read.reads, read.outputs, start))) {
                 Ok(kept) => {
                     graph = Some(kept);
-                    session.tell_graph();
+                    session.record_graph();
                 }
                 // The program is there.
                 Err(LinkError::Io(error)) => warn(format_args!("nothing is kept of this link: {error}")),
@@ -348,7 +350,10 @@ impl Service<'_> {
             reporter.phase(Phase { name: "final link", start: answered, end: Some(end) });
         }
         reporter.conclude(&output.to_string_lossy(), graph.as_ref(), None);
-        let ended = served.error.map_or(Ok(code), Err);
+        let ended = match served.outcome {
+            Outcome::Broken(error) => Err(error),
+            _ => Ok(code),
+        };
         session.keep(&ended);
         ended
     }

@@ -92,7 +92,7 @@ fn a_driver_is_told_in_its_own_spelling() {
     );
     let command = ["ld.lld", "-pie", "a.o"].map(|word| word.as_bytes().to_vec());
     let said = jobs::check_line(&command, &driver).expect("a link");
-    assert_eq!(said, "lld tells the compiler everything that this link line says\n");
+    assert_eq!(said, "lld passes every option of this link line on to the compiler\n");
 }
 
 #[test]

@@ -67,7 +67,7 @@ pub fn shard_at(place: &Path, bytes: &[u8]) -> Result<bool, IoError> {
 /// Returns the identity of a tool's file, which differs from that of another file at its place. A touched file is the
 /// same tool: a small file is identified by its content. To read all of a compiler's libraries takes longer than to
 /// compile several modules, so large files are identified by their status.
-pub fn told_by(file: &Path) -> String {
+pub fn fingerprint(file: &Path) -> String {
     use std::os::unix::fs::MetadataExt;
     const SMALL: u64 = 1 << 20;
     let Ok(stat) = fs::metadata(file) else { return "gone".to_owned() };
@@ -88,7 +88,7 @@ pub fn toolchain(state: &str, compiler: &str, further: &[String]) -> Result<(), 
     let named = Path::new(compiler);
     let file = program_file(named);
     let real = file.and_then(|file| file.canonicalize().ok()).unwrap_or_else(|| named.to_owned());
-    let mut text = format!("compiler {compiler}\nfile {}\nis {}\n", real.display(), told_by(&real));
+    let mut text = format!("compiler {compiler}\nfile {}\nis {}\n", real.display(), fingerprint(&real));
     for line in further {
         text += &format!("{FURTHER}{}\n", line.escape_default());
     }

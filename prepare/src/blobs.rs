@@ -291,7 +291,7 @@ fn discard(blob: &Path, why: &io::Error) -> Placed {
 }
 
 /// The problem of a blob that holds anything else.
-pub(crate) const NOT_ITS_NAME: &str = "its content is not what its name says";
+pub(crate) const NOT_ITS_NAME: &str = "its content does not match its name";
 
 fn damaged() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, NOT_ITS_NAME)

@@ -163,7 +163,7 @@ fn a_cache_alone() -> Result<()> {
 fn an_action_cache_that_workers_alone_write() -> Result<()> {
     let (place, server) = (Place::new()?, server(Faults { read_only_cache: true, ..Faults::default() })?);
     let words =
-        ["note   you may not write its action cache: it keeps what its workers make", "ok     worker w1"];
+        ["note   you may not write its action cache: it keeps its workers' results", "ok     worker w1"];
     place.check(&[&server.url()])?.holds(0, &words)
 }
 

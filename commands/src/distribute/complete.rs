@@ -33,7 +33,7 @@ pub enum CompleteError {
         path: PathBuf,
     },
     /// The linker's output has no name.
-    #[error("the job file does not say what is linked, so that the file with what lld resolved is not known")]
+    #[error("the job file does not name the output, so the linker's resolution file is not known")]
     #[diagnostic(code(distlto::bad_input), help("leave out --complete-shards"))]
     NoOutput,
     /// A file is not an index shard.

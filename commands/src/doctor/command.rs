@@ -80,7 +80,7 @@ impl Doctor<'_> {
             self.report.note("--thinlto-cache-dir has no effect: objects are kept with the state, and --cache DIR shares them");
         }
         match backend_flags::of_distributed_line(arguments, None, &[]) {
-            Ok(_) => self.report.good("all its options that change code can be told to clang"),
+            Ok(_) => self.report.good("clang has a spelling for each of its options that change code"),
             Err(error) => self.fails("its options", &error),
         }
     }

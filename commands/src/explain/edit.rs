@@ -12,7 +12,7 @@ use distlto_record::progress::text::human;
 use serde::Serialize;
 
 use super::{SHOWN, counts, more, shard_of};
-use crate::seen::Seen;
+use crate::link_description::LinkDescription;
 
 /// The version of the JSON.
 const VERSION: u32 = 1;
@@ -43,7 +43,7 @@ struct EditedBackend {
 }
 
 impl Edit {
-    pub(super) fn of(seen: &Seen, number: usize) -> Self {
+    pub(super) fn of(seen: &LinkDescription, number: usize) -> Self {
         let inspection = Inspection::of(&seen.output, &seen.modules, &seen.runs);
         let edited = &seen.modules[number].label;
         let labels = seen.modules.iter().map(|module| module.label.as_str());

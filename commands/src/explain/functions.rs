@@ -27,8 +27,8 @@ use serde::Serialize;
 use super::is_called;
 use crate::link::LinkError;
 use crate::link::line::without_further_outputs;
+use crate::link_description::{LinkDescription, LinkDescriptionError, unreadable};
 use crate::scratch::scratch;
-use crate::seen::{Seen, SeenError, unreadable};
 use crate::serve::linkers::linker_words;
 use crate::serve::modules::ModuleFiles;
 use crate::tool::{KEEP, ToolRunner};
@@ -74,7 +74,11 @@ struct Pair {
 
 impl Functions {
     /// Of two modules by their numbers, the importer first.
-    pub(super) fn of(seen: &Seen, numbers: [usize; 2], cancel: &Cancel) -> Result<Self, SeenError> {
+    pub(super) fn of(
+        seen: &LinkDescription,
+        numbers: [usize; 2],
+        cancel: &Cancel,
+    ) -> Result<Self, LinkDescriptionError> {
         let [module, from] = numbers.map(|number| seen.modules[number].label.clone());
         let mut files = ModuleFiles::new(seen.root().as_std_path(), "");
         let (pair, refused, note) = match ask(seen, numbers, &mut files, cancel) {
@@ -117,11 +121,11 @@ impl Pair {
     /// From the shards of both modules, if they are of the link that was seen. `is_called` says whether a path in them
     /// is that of the first or the second module.
     fn of(
-        seen: &Seen,
+        seen: &LinkDescription,
         numbers: [usize; 2],
         shards: [Utf8PathBuf; 2],
         is_called: impl Fn(&[u8], usize) -> bool,
-    ) -> Result<Self, SeenError> {
+    ) -> Result<Self, LinkDescriptionError> {
         let mut symbols = [OwnSymbols::new(), OwnSymbols::new()];
         for (at, place) in shards.iter().enumerate() {
             if !place.exists() {
@@ -156,7 +160,7 @@ impl Pair {
     }
 
     /// From the shards that the link left.
-    fn kept(seen: &Seen, numbers: [usize; 2]) -> Result<Self, SeenError> {
+    fn kept(seen: &LinkDescription, numbers: [usize; 2]) -> Result<Self, LinkDescriptionError> {
         let [Some(own), Some(other)] = numbers.map(|number| seen.shard(number)) else {
             let what = format!("{} does not say where the index shards of its modules are", seen.named);
             return Err(unable(what, "name the output, or the state directory of the link"));
@@ -167,21 +171,21 @@ impl Pair {
     }
 }
 
-fn unable(what: String, help: &str) -> SeenError {
-    SeenError::Unreadable { what, help: help.to_owned() }
+fn unable(what: String, help: &str) -> LinkDescriptionError {
+    LinkDescriptionError::Unreadable { what, help: help.to_owned() }
 }
 
-fn changed(label: &str) -> SeenError {
+fn changed(label: &str) -> LinkDescriptionError {
     unable(format!("{label} or a module that it imports has changed since this link"), "link again")
 }
 
 /// Asks the linker: the functions of both modules, and all that LLVM refused to import into the first one.
 fn ask(
-    seen: &Seen,
+    seen: &LinkDescription,
     numbers: [usize; 2],
     files: &mut ModuleFiles,
     cancel: &Cancel,
-) -> Result<(Pair, Vec<Function>), SeenError> {
+) -> Result<(Pair, Vec<Function>), LinkDescriptionError> {
     let runner = ToolRunner { spawner: &LocalSpawner, cancel, directory: Some(seen.root().as_std_path()) };
     let (mut words, line) = linker(seen, &runner)?;
     let scratch = scratch("explain")?;
@@ -223,7 +227,10 @@ fn ask(
 }
 
 /// The linker of the link command, and its line.
-fn linker(seen: &Seen, runner: &ToolRunner<'_>) -> Result<(Vec<Word>, LinkLine), SeenError> {
+fn linker(
+    seen: &LinkDescription,
+    runner: &ToolRunner<'_>,
+) -> Result<(Vec<Word>, LinkLine), LinkDescriptionError> {
     let words: Vec<Word> = seen.command.iter().map(|word| word.clone().into_bytes()).collect();
     if seen.is_record {
         let (linker, line) = words.split_at(linker_words(&words));

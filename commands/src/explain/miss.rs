@@ -11,7 +11,7 @@ use distlto_record::action::{ActionRecord, Fate};
 use distlto_record::run::RunRecord;
 use serde::Serialize;
 
-use crate::seen::Seen;
+use crate::link_description::LinkDescription;
 
 /// The version of the JSON.
 const VERSION: u32 = 1;
@@ -59,7 +59,7 @@ struct Nearest {
 }
 
 impl Miss {
-    pub(super) fn of(seen: &Seen, number: usize) -> Self {
+    pub(super) fn of(seen: &LinkDescription, number: usize) -> Self {
         let label = &seen.modules[number].label;
         let compiled = |action: &&ActionRecord| action.label == *label && action.result == Fate::Done;
         let in_run =

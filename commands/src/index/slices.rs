@@ -39,12 +39,12 @@ impl Wanted {
         let (slices, graph) = slices::cut(graph, &self.request, &read)?;
         let mut sharing = Sharing::default();
         slices.iter().try_for_each(|slice| write(slice, &mut sharing))?;
-        self.tell(&graph)?;
+        self.write_requested(&graph)?;
         Ok(prune(Path::new(state), &HashSet::new())?)
     }
 
     /// Writes the requested graph, report and explanation.
-    fn tell(&self, graph: &ActionGraph) -> Result<(), IoError> {
+    fn write_requested(&self, graph: &ActionGraph) -> Result<(), IoError> {
         let wanted = &self.request;
         let texts = [
             (&wanted.graph, json::to_bytes(graph)),

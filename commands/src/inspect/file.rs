@@ -15,7 +15,7 @@ use distlto_record::inspect::counted;
 use serde::Serialize;
 
 use super::InspectArgs;
-use crate::seen::{SeenError, unreadable};
+use crate::link_description::{LinkDescriptionError, unreadable};
 use crate::store;
 
 /// The version of the JSON.
@@ -84,7 +84,7 @@ struct FileModuleFacts {
 impl Facts {
     /// Returns the facts about a file of one of these kinds. `None` for other kinds, and for the output of a link with
     /// a state directory.
-    pub fn of(path: &Utf8Path, folder: Option<&str>) -> Result<Option<Self>, SeenError> {
+    pub fn of(path: &Utf8Path, folder: Option<&str>) -> Result<Option<Self>, LinkDescriptionError> {
         let record = store::links_of(folder).map(|folder| store::record_of(path.as_str(), &folder));
         if !path.is_file() || record.is_some_and(|record| Utf8Path::new(&record).is_dir()) {
             return Ok(None);
@@ -120,7 +120,7 @@ impl Facts {
     }
 }
 
-fn of_bitcode(path: &Utf8Path, bytes: &[u8]) -> Result<What, SeenError> {
+fn of_bitcode(path: &Utf8Path, bytes: &[u8]) -> Result<What, LinkDescriptionError> {
     // A module has no path table, and a shard has no summary of its own.
     let (shard, module) = (shard::read(bytes), module::read(bytes));
     let is_named = path.as_str().ends_with(".thinlto.bc");
@@ -148,7 +148,7 @@ fn of_shard(shard: &Shard) -> What {
     }
 }
 
-fn members(path: &Utf8Path) -> Result<Vec<Member>, SeenError> {
+fn members(path: &Utf8Path) -> Result<Vec<Member>, LinkDescriptionError> {
     let archive = NamedMembers::open(path.as_std_path())?;
     let names: Vec<String> = archive.names().map(str::to_owned).collect();
     let member = |(place, name): (usize, String)| {

@@ -60,7 +60,7 @@ struct WouldRun<'a> {
 }
 
 /// Reports on a link with backends. `graph` has an action for each record without a kept object, at its number.
-pub(crate) fn tell(
+pub(crate) fn print(
     session: &Session<'_>,
     graph: &ActionGraph,
     actions: &[ActionRecord],

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use distlto_planner::driver;
-use distlto_planner::keep::told_by;
+use distlto_planner::keep::fingerprint;
 use distlto_planner::runner::Runner;
 use distlto_planner::search_path::program_file;
 use distlto_planner::words::path_of;
@@ -68,5 +68,5 @@ fn run_by(wrapper: &str, runner: &dyn Runner) -> Option<PathBuf> {
 
 /// Returns a line for a file: its path, and its content or size, times and inode.
 pub fn file_line(path: &Path) -> String {
-    format!("file {} {}", path.display(), told_by(path))
+    format!("file {} {}", path.display(), fingerprint(path))
 }

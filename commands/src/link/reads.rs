@@ -14,7 +14,7 @@ use rayon::prelude::*;
 
 use super::file_state::{FileState, Start};
 use super::identity;
-use crate::serve::kept::KeptObject;
+use crate::serve::module_record::RecordedObject;
 use distlto_executor::program_files;
 
 /// The reported reads of a link.
@@ -171,7 +171,7 @@ impl Reads {
     }
 
     /// Adds the further reads of the compilers of these objects, and their warnings.
-    pub fn objects<'o>(&mut self, objects: impl Iterator<Item = &'o KeptObject> + Clone) {
+    pub fn objects<'o>(&mut self, objects: impl Iterator<Item = &'o RecordedObject> + Clone) {
         let path = |path: &str| std::path::absolute(path).unwrap_or_default();
         self.observed(objects.clone().flat_map(|object| &object.read).map(|(name, _)| path(name)));
         self.absent(objects.clone().flat_map(|object| &object.absent).map(|name| path(name.as_str())));

@@ -18,7 +18,7 @@ use distlto_prepare::message::say;
 use distlto_prepare::regular;
 use distlto_prepare::write::write_atomically;
 
-use super::{OptArgs, OptError, compile, tell};
+use super::{OptArgs, OptError, compile, report_outcome};
 
 /// Runs all backends of the slice. Returns 0, or the exit code of the first that fails.
 pub(super) fn run(args: &OptArgs, cancel: &Cancel) -> Result<u8, OptError> {
@@ -45,7 +45,7 @@ pub(super) fn run(args: &OptArgs, cancel: &Cancel) -> Result<u8, OptError> {
             say(format_args!("+ {}", job.command_line(Some(slice.as_std_path()))));
         }
         let attempt = compile(&job, None, Some(slice.as_std_path()), &results, cancel);
-        let code = tell(&job, attempt, Some(slice.as_std_path()), cancel)?;
+        let code = report_outcome(&job, attempt, Some(slice.as_std_path()), cancel)?;
         if code != 0 {
             return Ok(code);
         }

@@ -14,12 +14,12 @@ use distlto_planner::digests::FileDigests;
 use distlto_planner::keep::ModulePlaces;
 use distlto_planner::words::{shell_line, shell_quote};
 
-use super::kept::Earlier;
+use super::action_records::ActionRecords;
+use super::key_parts::{Content, Identity, KeyParts, short};
 use super::module::{LinkModule, triple};
+use super::module_record::PreviousModules;
 use super::objects::Objects;
-use super::parts::{Content, Identity, Parts, short};
 use super::settings::CompileSettings;
-use super::told;
 use crate::link::Session;
 
 /// The context for answering one linker.
@@ -30,7 +30,7 @@ pub struct Answering<'a> {
     pub compilation: &'a CompileSettings,
     pub identity: &'a Identity,
     pub digests: &'a FileDigests,
-    pub earlier: &'a Earlier,
+    pub earlier: &'a PreviousModules,
     pub objects: Objects<'a>,
     pub cc1_commands: &'a Cc1Commands,
     /// Whether the names of promoted locals come from their sources.
@@ -61,7 +61,7 @@ impl Answering<'_> {
         flags.iter().for_each(|flag| framed.add("flag", flag));
         Some(Content {
             digest: framed.finish().hex(),
-            parts: Parts::of(self.identity, &inputs, &extra, flags, dwo),
+            parts: KeyParts::of(self.identity, &inputs, &extra, flags, dwo),
             imports: inputs.others.iter().take(imports.len()).map(|(_, content)| short(content)).collect(),
         })
     }
@@ -85,8 +85,12 @@ impl Answering<'_> {
         format!("cd {} && {line}", shell_quote(&here.to_string_lossy()))
     }
 
-    pub fn told(&self) -> told::Told<'_> {
-        told::Told { directory: self.session.directory, earlier: self.earlier, compilation: self.compilation }
+    pub fn action_records(&self) -> ActionRecords<'_> {
+        ActionRecords {
+            directory: self.session.directory,
+            earlier: self.earlier,
+            compilation: self.compilation,
+        }
     }
 
     /// A path of this link as this process names it.

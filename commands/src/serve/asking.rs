@@ -25,8 +25,8 @@ use distlto_record::progress::Progress;
 
 use super::callers::{Shared, no_link};
 use super::collected::Task;
-use super::kept::Earlier;
 use super::linkers::{self, Linker};
+use super::module_record::PreviousModules;
 use super::modules::ModuleFiles;
 use super::process::Process;
 use super::settings::CompileSettings;
@@ -145,11 +145,14 @@ impl Shared<'_> {
             return alone("the linker for Windows has no option that makes it ask");
         }
         if let Some(option) = ALONE.iter().find_map(|name| last(arguments, name)) {
-            return alone(&format!("--{} asks for what a linker writes only when it is alone", option.name));
+            return alone(&format!(
+                "--{} asks for output that a linker writes only when it is alone",
+                option.name
+            ));
         }
         // One that is gone needs no answer.
         if process.has_variable(REPRODUCE).unwrap_or_default() {
-            return alone(&format!("{REPRODUCE} asks for what a linker writes only when it is alone"));
+            return alone(&format!("{REPRODUCE} asks for output that a linker writes only when it is alone"));
         }
         if state::is_special(&process.directory.join(link.line.output())) {
             return alone("its output is no file");
@@ -199,7 +202,7 @@ impl Shared<'_> {
             }
         };
         if let Some(option) = flags.not_done.first() {
-            return alone(&format!("{option} asks for what only the linker's own backends write"));
+            return alone(&format!("{option} asks for output that only the linker's own backends write"));
         }
         let compilation = CompileSettings { compiler, flavour, flags, is_completed, jobs, records };
         Ok(Called::Link(Box::new(Asking { link, compilation, stable_names })))
@@ -211,7 +214,7 @@ impl Shared<'_> {
         let Some(directory) = self.service.options.record_of(&output.to_string_lossy()) else {
             return Ok(false);
         };
-        let earlier = Earlier::of(&directory);
+        let earlier = PreviousModules::of(&directory);
         let Some([one, other]) = earlier.alike() else { return Ok(false) };
         let mut files = ModuleFiles::new(&process.directory, &directory);
         let sources = [one, other].map(|label| files.source_of(label));

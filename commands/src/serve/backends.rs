@@ -21,8 +21,8 @@ use distlto_prepare::mutex::lock;
 use distlto_record::report::Failure;
 
 use super::answering::Answering;
-use super::kept::KeptObject;
 use super::module::LinkModule;
+use super::module_record::RecordedObject;
 use super::protocol::{Answer, PACKET};
 use super::socket::{Caller, Received};
 use crate::link::LinkError;
@@ -142,7 +142,7 @@ impl Giving<'_> {
         module.undeclared = made.undeclared.clone();
         made.stderr.clone_into(&mut module.warnings);
         // An input that changed meanwhile fails the job, so the key is that of the compiled content.
-        let object = KeptObject::of(module, files, answering.digests)?;
+        let object = RecordedObject::of(module, files, answering.digests)?;
         module.object = Some(object.clone());
         module.ran = true;
         let ticket = module.ticket.take();

@@ -28,9 +28,9 @@ use super::answering::Answering;
 use super::asking::{Asking, Called};
 use super::backends::end;
 use super::collected::Task;
-use super::kept::Earlier;
-use super::link::Served;
+use super::link::{Outcome, Served};
 use super::linkers::Linkers;
+use super::module_record::PreviousModules;
 use super::modules::{self, Temporaries};
 use super::observed::{self, Observed, Previous};
 use super::process::Process;
@@ -173,13 +173,13 @@ impl<'a> Shared<'a> {
             compilation,
             identity: &identity,
             digests: &digests,
-            earlier: &Earlier::of(earlier),
+            earlier: &PreviousModules::of(earlier),
             objects: session.objects(root),
             cc1_commands: &Cc1Commands::default(),
             stable_names: *stable_names,
             before_anew: &|| {},
         };
-        if preview::tell(&answering, caller, folder, kept)? {
+        if preview::report(&answering, caller, folder, kept)? {
             self.is_previewed.store(true, Ordering::Relaxed);
         }
         Ok(())
@@ -329,7 +329,7 @@ impl<'a> Shared<'a> {
         };
         // Objects that the linker compiled itself.
         let _ = fs::remove_dir_all(&cache);
-        if served.is_anew {
+        if matches!(served.outcome, Outcome::Anew) {
             return Ok(());
         }
         if let Some(asked) = served.asked {
@@ -337,7 +337,7 @@ impl<'a> Shared<'a> {
         }
         let directory = elsewhere.map(Path::to_owned);
         let reporter = own;
-        let failed = served.code != 0 || served.error.is_some() || !previous.is_replaced();
+        let failed = !matches!(served.outcome, Outcome::Answered) || !previous.is_replaced();
         let previous = if failed && !is_single {
             // A driver removes the program after its linker failed, so it is put back after that.
             lock(&self.previous).push(previous);
@@ -384,7 +384,7 @@ pub fn no_link() -> Vec<Word> {
 struct Answered {
     served: Served,
     digests: FileDigests,
-    earlier: Earlier,
+    earlier: PreviousModules,
     start: Start,
 }
 
@@ -401,11 +401,11 @@ fn answer(
     let inputs = observed::line_inputs(root, session.link.line.arguments());
     observed::warn_of_empty(&inputs);
     let start = observed::start(&inputs);
-    session.tell_link(session.link.line.output(), elsewhere);
+    session.record_link(session.link.line.output(), elsewhere);
     let digests = FileDigests::new(root);
     let identity = service.identity(session, compilation, root, &digests)?;
-    session.tell_compiler();
-    let earlier = Earlier::of(session.directory);
+    session.record_compiler();
+    let earlier = PreviousModules::of(session.directory);
     let answering = Answering {
         session,
         directory: elsewhere,

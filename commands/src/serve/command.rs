@@ -61,11 +61,11 @@ fn sanitizer_options() -> OsString {
 fn wait(service: &Service<'_>, child: &mut Child) -> io::Result<ExitStatus> {
     let process = Pid::from_child(child);
     let ended = pidfd_open(process, PidfdFlags::empty())?;
-    let mut told = Urgency::None;
+    let mut urgency_sent = Urgency::None;
     loop {
         let urgency = service.cancel.urgency();
-        if urgency > told {
-            told = urgency;
+        if urgency > urgency_sent {
+            urgency_sent = urgency;
             let signal = match (urgency, service.cancel.signal().and_then(Signal::from_named_raw)) {
                 (Urgency::Kill, _) => Signal::KILL,
                 (_, signal) => signal.unwrap_or(Signal::TERM),
@@ -76,8 +76,10 @@ fn wait(service: &Service<'_>, child: &mut Child) -> io::Result<ExitStatus> {
         let mut watched = vec![PollFd::new(&ended, PollFlags::IN)];
         let cancelled = service.cancel.ready();
         // Once set it stays ready.
-        watched.extend((told == Urgency::None).then(|| PollFd::from_borrowed_fd(cancelled, PollFlags::IN)));
-        match poll(&mut watched, (told == Urgency::Ask).then_some(&SECOND)) {
+        watched.extend(
+            (urgency_sent == Urgency::None).then(|| PollFd::from_borrowed_fd(cancelled, PollFlags::IN)),
+        );
+        match poll(&mut watched, (urgency_sent == Urgency::Ask).then_some(&SECOND)) {
             Err(rustix::io::Errno::INTR) => {}
             polled => drop(polled?),
         }

@@ -27,11 +27,11 @@ use distlto_record::why::Change;
 use super::answering::Answering;
 use super::backends::{Shared, end, give_file, over, run_backends, send};
 use super::describe::{Described, Unfit, describe};
-use super::kept::{self, KeptObject};
+use super::key_parts::{Content, KeyParts};
 use super::module::{LinkModule, triple};
+use super::module_record::{self, RecordedObject};
 use super::modules::ModuleFiles;
 use super::objects::{Found, Sought};
-use super::parts::{Content, Parts};
 use super::protocol::{Answer, PACKET, Question, RESOLUTIONS};
 use super::settings::ModuleFlags;
 use super::socket::{Caller, Received};
@@ -46,16 +46,24 @@ const QUIET: Duration = Duration::from_millis(500);
 pub struct Served {
     /// The modules that it asked for.
     pub modules: Vec<LinkModule>,
-    /// Zero, or the exit code of the run in which a backend failed.
-    pub code: u8,
-    /// Whether the linker begins anew without stable names, so that nothing of this counts.
-    pub is_anew: bool,
-    /// Why all of it failed, if it did.
-    pub error: Option<LinkError>,
+    pub outcome: Outcome,
     /// When the linker asked first, if it did.
     pub asked: Option<Instant>,
     /// When the last answer was given, if any was.
     pub answered: Option<Instant>,
+}
+
+/// How serving a linker ended.
+#[derive(Debug)]
+pub enum Outcome {
+    /// The linker has got each object that it asked for.
+    Answered,
+    /// The linker begins anew without stable names, so that nothing of this counts.
+    Anew,
+    /// A backend failed; the exit code of the run.
+    Failed(u8),
+    /// Serving itself failed.
+    Broken(LinkError),
 }
 
 impl Answering<'_> {
@@ -85,9 +93,12 @@ impl Answering<'_> {
         let shared = shared.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         Served {
             modules: shared.modules,
-            code: run.unwrap_or(0),
-            is_anew: shared.is_anew,
-            error: shared.error,
+            outcome: match (shared.error, run.unwrap_or(0)) {
+                _ if shared.is_anew => Outcome::Anew,
+                (Some(error), _) => Outcome::Broken(error),
+                (None, 0) => Outcome::Answered,
+                (None, code) => Outcome::Failed(code),
+            },
             asked: shared.asked,
             answered: shared.answered,
         }
@@ -196,7 +207,8 @@ impl<'scope> Hearing<'scope, '_, '_> {
             Ok(flags) => flags,
             Err(error) => return self.fail(question.ticket, error.into()),
         };
-        let (key, imports) = kept::key(answering.identity, question, &shard, &flags.args, dwo.as_ref());
+        let (key, imports) =
+            module_record::key(answering.identity, question, &shard, &flags.args, dwo.as_ref());
         if let Some((object, file)) = self.find_by_key(&key, &label, dwo.as_deref(), &imports)? {
             if answering.stable_names
                 && let Some(source) = &object.source
@@ -291,7 +303,7 @@ impl<'scope> Hearing<'scope, '_, '_> {
         };
         linked.parts = (!linked.content.is_empty()).then_some(parts);
         // In the order of their contents.
-        let why = answering.told().why(&linked, &contents);
+        let why = answering.action_records().why(&linked, &contents);
         linked.imports.sort_unstable();
         self.add(linked, arrival, why)
     }
@@ -319,8 +331,8 @@ impl<'scope> Hearing<'scope, '_, '_> {
             let Some(ticket) = module.ticket else { return Ok(()) };
             return self.send(ticket, Answer::End(1)).map_err(Miss::Failed);
         };
-        let told = self.answering.told().action(id.index(), &module, why);
-        self.answering.session.reporter.record_more_actions(vec![told]);
+        let record = self.answering.action_records().action(id.index(), &module, why);
+        self.answering.session.reporter.record_more_actions(vec![record]);
         let number = shared.modules.len();
         shared.modules.push(module);
         shared.actions.push(number);
@@ -358,7 +370,7 @@ impl<'scope> Hearing<'scope, '_, '_> {
         label: &str,
         dwo: Option<&Utf8Path>,
         imports: &[String],
-    ) -> Result<Option<(KeptObject, File)>, IoError> {
+    ) -> Result<Option<(RecordedObject, File)>, IoError> {
         let answering = self.answering;
         if let Some(last) = answering.earlier.last(label).filter(|last| last.key == key)
             && let Some(file) = answering.objects.open(last)
@@ -446,10 +458,11 @@ impl<'scope> Hearing<'scope, '_, '_> {
 
     /// Returns the further files that the module's compiler read before, as far as they exist. As declared inputs,
     /// caches and other machines know of them. The reads of another module with this label do not count.
-    fn known_reads(&self, label: &str, parts: &Parts) -> Vec<Utf8PathBuf> {
+    fn known_reads(&self, label: &str, parts: &KeyParts) -> Vec<Utf8PathBuf> {
         let last = self.answering.earlier.last(label);
-        let is_same =
-            |last: &&KeptObject| last.parts.as_ref().is_some_and(|before| before.module() == parts.module());
+        let is_same = |last: &&RecordedObject| {
+            last.parts.as_ref().is_some_and(|before| before.module() == parts.module())
+        };
         let read = last.filter(is_same).into_iter().flat_map(|last| &last.read);
         let root =
             std::path::absolute(self.answering.directory.unwrap_or(Path::new("."))).unwrap_or_default();

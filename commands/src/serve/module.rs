@@ -8,8 +8,8 @@ use distlto_planner::module;
 use distlto_planner::shard::Cost;
 use distlto_prepare::input::Input;
 
-use super::kept::KeptObject;
-use super::parts::Parts;
+use super::key_parts::KeyParts;
+use super::module_record::RecordedObject;
 use super::settings::ModuleFlags;
 
 /// One module of a link.
@@ -32,7 +32,7 @@ pub struct LinkModule {
     /// The cost of compiling it.
     pub cost: Cost,
     /// The parts of its key.
-    pub parts: Option<Parts>,
+    pub parts: Option<KeyParts>,
     /// The flags that are its own.
     pub flags: ModuleFlags,
     /// Further files that its compiler is known to read, which are declared as inputs.
@@ -42,7 +42,7 @@ pub struct LinkModule {
     /// The standard error output of its compiler.
     pub warnings: String,
     /// Its object, once it is there.
-    pub object: Option<KeptObject>,
+    pub object: Option<RecordedObject>,
     /// Whether it was compiled for this link, rather than found.
     pub ran: bool,
     /// Its source, if locals are named after it.
@@ -58,7 +58,7 @@ impl LinkModule {
         label: String,
         archive: Option<(String, usize)>,
         key: String,
-        object: KeptObject,
+        object: RecordedObject,
     ) -> Self {
         let (imports, cost, parts) = (object.imports.clone(), object.cost(), object.parts.clone());
         let content = object.content.clone();

@@ -16,8 +16,8 @@ use distlto_prepare::io_error::IoError;
 use distlto_record::report::Measured;
 use serde::{Deserialize, Serialize};
 
-use super::kept::KeptObject;
-use super::parts::Parts;
+use super::key_parts::KeyParts;
+use super::module_record::RecordedObject;
 
 /// The objects that a link may find.
 pub struct Objects<'a> {
@@ -38,7 +38,7 @@ pub struct Sought<'a> {
 
 /// An object that the store has.
 pub struct Found {
-    pub object: KeptObject,
+    pub object: RecordedObject,
     pub file: File,
     result: ActionResult,
 }
@@ -51,7 +51,7 @@ struct Note {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     source: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    parts: Option<Parts>,
+    parts: Option<KeyParts>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     read: Vec<(String, String)>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -76,7 +76,7 @@ impl Objects<'_> {
             return Ok(None);
         }
         let digest = |output: &OutputFile| Digest { hash: output.digest, size: output.size }.to_string();
-        let object = KeptObject {
+        let object = RecordedObject {
             key: key.to_owned(),
             content: note.content,
             label: module.label.to_owned(),
@@ -110,7 +110,7 @@ impl Objects<'_> {
     }
 
     /// Opens the object of the previous link: its record has all that the store's entry would have.
-    pub fn open(&self, earlier: &KeptObject) -> Option<File> {
+    pub fn open(&self, earlier: &RecordedObject) -> Option<File> {
         let store = self.store?;
         if earlier.files.len() != 1 || earlier.depends_on_directory() {
             return None;
@@ -126,7 +126,7 @@ impl Objects<'_> {
     }
 
     /// Keeps the object of a module in the store for other links. Its files have to exist.
-    pub fn keep(&self, object: &KeptObject, measured: Measured) {
+    pub fn keep(&self, object: &RecordedObject, measured: Measured) {
         let (Some(store), Some(key)) = (self.store, self.key_of(object)) else { return };
         let files: Vec<_> = object.files.iter().map(|(name, _)| self.directory.join(name)).collect();
         let roles = [Role::Object].into_iter().chain(std::iter::repeat(Role::DwoIfAny));
@@ -162,7 +162,7 @@ impl Objects<'_> {
     }
 
     /// Returns the key for the store. It includes the directory if the compiler read further files, or may have.
-    fn key_of(&self, object: &KeptObject) -> Option<Key> {
+    fn key_of(&self, object: &RecordedObject) -> Option<Key> {
         let key = from_hex(&object.key)?;
         Some(if object.depends_on_directory() { self.key_here(Key(key)) } else { Key(key) })
     }
@@ -174,8 +174,8 @@ impl Objects<'_> {
     }
 }
 
-fn note(object: &KeptObject) -> String {
-    let KeptObject { content, instructions, source, parts, read, absent, is_unseen, .. } = object.clone();
+fn note(object: &RecordedObject) -> String {
+    let RecordedObject { content, instructions, source, parts, read, absent, is_unseen, .. } = object.clone();
     let note = Note { content, instructions, source, parts, read, absent, is_unseen };
     serde_json::to_string(&note).expect("text and numbers have a JSON form")
 }

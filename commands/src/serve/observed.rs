@@ -119,10 +119,10 @@ pub fn read(
                 }
             }
             Ok(_) => reads.doubt("a process noted more than there was room for"),
-            Err(error) => reads.doubt(format!("what a process noted cannot be read: {error}")),
+            Err(error) => reads.doubt(format!("a process's notes cannot be read: {error}")),
         }
         if process.words.iter().any(|word| word == b"-") {
-            reads.doubt("what comes through standard input cannot be compared");
+            reads.doubt("data from standard input cannot be compared");
         }
         if !is_known {
             // Its other dependencies are unknown.

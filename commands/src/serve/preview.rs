@@ -15,9 +15,9 @@ use distlto_record::action::ActionRecord;
 
 use super::answering::Answering;
 use super::describe::{Described, Unfit, describe};
-use super::kept::KeptObject;
 use super::link::read;
 use super::module::{LinkModule, triple};
+use super::module_record::RecordedObject;
 use super::modules::{ModuleFiles, Temporaries};
 use super::protocol::{PACKET, Question, RESOLUTIONS};
 use super::settings::CompileSettings;
@@ -56,7 +56,7 @@ pub fn collect(
 }
 
 /// Reports which backends of a linker would run. False if there was no shard.
-pub fn tell(
+pub fn report(
     answering: &Answering<'_>,
     caller: &Caller,
     folder: &Path,
@@ -75,18 +75,18 @@ pub fn tell(
     let modules: Vec<Looked> =
         found.into_iter().map(|(id, described)| look(answering, &id, described)).collect::<Result<_, _>>()?;
     let (graph, wanted) = graph(answering, &modules);
-    let told = answering.told();
+    let record = answering.action_records();
     let first = wanted.len();
     let mut actions: Vec<ActionRecord> = Vec::with_capacity(modules.len());
     let mut kept = Vec::new();
     for (module, why) in modules {
         match why {
-            Some(why) => actions.push(told.action(actions.len(), &module, why)),
+            Some(why) => actions.push(record.action(actions.len(), &module, why)),
             None => kept.push(module),
         }
     }
-    actions.extend(kept.iter().enumerate().map(|(at, module)| told.kept(first + at, module)));
-    dry_run::tell(answering.session, &graph, &actions, answering.compilation.jobs)?;
+    actions.extend(kept.iter().enumerate().map(|(at, module)| record.kept(first + at, module)));
+    dry_run::print(answering.session, &graph, &actions, answering.compilation.jobs)?;
     Ok(true)
 }
 
@@ -125,7 +125,7 @@ fn look(answering: &Answering<'_>, id: &str, described: Described) -> Result<Loo
     let dwo = answering.compilation.flags.dwo(&label);
     let content = answering.content(&file, &names.shard, &imports, &flags, dwo.as_ref());
     let known = content.as_ref().and_then(|content| answering.earlier.of_content(&content.digest));
-    let holds = |object: &&KeptObject| {
+    let holds = |object: &&RecordedObject| {
         answering.objects.has(&object.key) && object.changed_read(answering.digests).is_none()
     };
     if let Some(object) = known.filter(holds) {
@@ -136,7 +136,7 @@ fn look(answering: &Answering<'_>, id: &str, described: Described) -> Result<Loo
     let (parts, contents) = content.map(|content| (content.parts, content.imports)).unzip();
     let (file, imports) = (Some(file), labels);
     let module = LinkModule { label, archive, key, file, imports, cost, parts, ..LinkModule::default() };
-    let why = answering.told().why(&module, &contents.unwrap_or_default());
+    let why = answering.action_records().why(&module, &contents.unwrap_or_default());
     Ok((module, Some(why)))
 }
 

@@ -16,8 +16,8 @@ use distlto_planner::words::lossy;
 use distlto_prepare::write::write_if_changed;
 use distlto_record::progress::Progress;
 
-use super::kept::{self, KeptObject};
 use super::module::LinkModule;
+use super::module_record::{self, RecordedObject};
 use super::settings::CompileSettings;
 use crate::link::file_state::Start;
 use crate::link::reads::{Outputs, Reads};
@@ -37,9 +37,9 @@ impl Finished<'_> {
     /// Keeps the record for the next link; returns the link's graph.
     pub fn keep(&self, observed: Option<(Reads, Outputs, Start)>) -> Result<ActionGraph, LinkError> {
         let session = self.session;
-        let objects: Vec<KeptObject> =
+        let objects: Vec<RecordedObject> =
             self.modules.iter().filter_map(|module| module.object.clone()).collect();
-        kept::keep(session.directory, &objects)?;
+        module_record::keep(session.directory, &objects)?;
         let graph = self.parts().to_graph()?.into_record();
         write_if_changed(&Place::LinkGraph.path(session.directory), &json::to_bytes(&graph))?;
         if let Some((reads, outputs, start)) = observed {

@@ -14,8 +14,8 @@ use distlto_planner::recorded_flags::{FlagRecords, RecordError};
 use distlto_planner::words::Word;
 use distlto_prepare::io_error::IoError;
 
+use super::key_parts::Identity;
 use super::modules::ModuleFiles;
-use super::parts::Identity;
 use crate::completion::Completion;
 
 /// Makes ELF's linker write its symbol resolution.

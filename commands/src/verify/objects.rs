@@ -12,7 +12,7 @@ use super::VerifyError;
 use super::cause::DifferenceCause;
 use super::contents::{ContentDifference, FileContents};
 use super::ways::{Made, Ways};
-use crate::serve::kept::KeptObject;
+use crate::serve::module_record::RecordedObject;
 
 /// One module's objects.
 #[derive(Debug, Serialize)]
@@ -35,12 +35,12 @@ pub struct ObjectCompared {
 /// The objects that lld and distlto made of the modules; `None` if lld has another number of modules.
 pub fn compare(
     ways: &Ways<'_>,
-    modules: &[KeptObject],
+    modules: &[RecordedObject],
     lld: &Made,
 ) -> Result<Option<Vec<ObjectCompared>>, VerifyError> {
     let Some(by_lld) = ways.objects_of(lld, modules.len())? else { return Ok(None) };
     let store = ways.opened_store()?;
-    let compare = |(module, lld): (&KeptObject, &Input)| {
+    let compare = |(module, lld): (&RecordedObject, &Input)| {
         let lost = || IoError::on("read the object of", &module.label)(ErrorKind::NotFound.into());
         let ours = module.content_in(&store).ok_or_else(lost)?;
         Ok(one(ways, module.label.clone(), lld, &ours))

@@ -20,14 +20,14 @@ use super::common::{Link, add_opt, cause, is_done};
 
 /// What a run said of memory, and which actions started or started again.
 #[derive(Default)]
-struct Told {
+struct ActionRecords {
     memory: RefCell<Vec<MemoryUse>>,
     running: RefCell<Vec<usize>>,
     most: RefCell<usize>,
     again: RefCell<Vec<(String, String, usize)>>,
 }
 
-impl Progress for Told {
+impl Progress for ActionRecords {
     fn plan(&self, _: Plan) {}
     fn start(&self, step: ProgressStep<'_>) {
         self.running.borrow_mut().push(step.id);
@@ -107,7 +107,7 @@ fn a_budget_of_two_jobs_is_never_exceeded_by_estimate_nor_by_what_is_resident() 
     let budget = 2 * largest;
 
     for (jobs, with_history) in [(8, true), (8, false)] {
-        let told = Told::default();
+        let told = ActionRecords::default();
         let over = AtomicBool::new(false);
         let (report, most_resident) = std::thread::scope(|scope| {
             let watch = scope.spawn(|| {
@@ -163,7 +163,7 @@ fn a_compiler_that_was_killed_runs_again_alone() {
     let compiler = killed(&link, "m2.o", 1);
     let (graph, wanted) = modules(&link, &compiler, 4);
     let cancel = Cancel::new().unwrap();
-    let told = Told::default();
+    let told = ActionRecords::default();
     let options = RunOptions { jobs: 4, progress: &told, ..link.options(&cancel) };
     let report = run(&graph, &wanted, &options, &NoHooks);
     assert!(is_done(&report), "{report:?}");
@@ -190,7 +190,7 @@ fn a_compiler_that_is_killed_alone_too_has_failed() {
         };
         let (graph, wanted) = link.graph(&compiler, &["a.o", "b.o"]);
         let cancel = Cancel::new().unwrap();
-        let told = Told::default();
+        let told = ActionRecords::default();
         let options = RunOptions { policy: Policy::KeepGoing, progress: &told, ..link.options(&cancel) };
         let report = run(&graph, &wanted, &options, &NoHooks);
         let counts = report.counts();
@@ -222,7 +222,7 @@ fn what_a_run_measures_is_the_next_runs_estimate() {
         })
         .collect();
 
-    let told = Told::default();
+    let told = ActionRecords::default();
     let options = RunOptions { history: Some(&history), jobs: 1, progress: &told, ..link.options(&cancel) };
     assert!(is_done(&run(&graph, &wanted, &options, &NoHooks)));
     let mut said: Vec<_> =

@@ -219,7 +219,7 @@ fn limit(schedule: &mut Schedule, slots: u64, memory: u64, first_waits: bool) {
 }
 
 fn warn_of(error: &LedgerError) {
-    warn(format_args!("links that run at once are not told of this one: {error}"));
+    warn(format_args!("links that run at once do not know of this one: {error}"));
 }
 
 /// Nanoseconds since 1970.

@@ -201,7 +201,7 @@ fn merge_state(merged: &str) -> Result<&'static str, Buck2PlanError> {
     let file = match File::open(merged) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let because = "the linker was told to write a merged module or a note there".to_owned();
+            let because = "the link line asks for a merged module or a note there".to_owned();
             return Err(Buck2PlanError::Missing { file: merged.into(), because });
         }
         Err(error) => return Err(IoError::on("read", merged)(error).into()),

@@ -65,7 +65,7 @@ impl Remedy {
 impl fmt::Display for Dropped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let words = self.remedy.lld_words();
-        self.tell(f, &words)
+        self.write(f, &words)
     }
 }
 
@@ -75,13 +75,13 @@ impl Dropped {
         struct Text<'a>(&'a Dropped);
         impl fmt::Display for Text<'_> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                self.0.tell(f, &self.0.remedy.driver_words())
+                self.0.write(f, &self.0.remedy.driver_words())
             }
         }
         Text(self)
     }
 
-    fn tell(&self, f: &mut fmt::Formatter<'_>, words: &[String]) -> fmt::Result {
+    fn write(&self, f: &mut fmt::Formatter<'_>, words: &[String]) -> fmt::Result {
         write!(f, "{}: {}", self.option, self.effect)?;
         match &self.remedy {
             Remedy::Advice(advice) => write!(f, "; {advice}"),

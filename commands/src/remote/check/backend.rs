@@ -309,14 +309,14 @@ async fn kept(client: &Client, prepared: &Prepared, report: &mut CheckedSentence
 /// Reports whether clocks differ. If they do, things expire at the wrong time.
 fn clocks(result: &proto::ActionResult, began: SystemTime, report: &mut CheckedSentences) {
     let metadata = result.execution_metadata.clone().unwrap_or_default();
-    let told = [
+    let clocks = [
         ("the server", metadata.queued_timestamp.map(|time| (time.seconds, time.nanos))),
         ("the worker", metadata.worker_completed_timestamp.map(|time| (time.seconds, time.nanos))),
     ];
-    let told = told.into_iter().filter_map(|(who, time)| Some((who, time.filter(|time| time.0 > 0)?)));
+    let clocks = clocks.into_iter().filter_map(|(who, time)| Some((who, time.filter(|time| time.0 > 0)?)));
     let ended = SystemTime::now();
     let mut agreeing = BTreeSet::new();
-    for (who, (seconds, nanos)) in told {
+    for (who, (seconds, nanos)) in clocks {
         let since = Duration::new(seconds.unsigned_abs(), u32::try_from(nanos).unwrap_or(0));
         let Some(time) = UNIX_EPOCH.checked_add(since) else { continue };
         let ahead = time.duration_since(ended).unwrap_or_default();

@@ -45,7 +45,7 @@ pub async fn check(client: &Client, executes: bool, mode: Option<CacheMode>, rep
             "you may not write its action cache: use --remote-cache-mode read-only, or ask who runs the server",
         ),
         Some(CacheMode::ReadWrite) => report.note(
-            "you may not write its action cache: it keeps what its workers make, and nothing of this machine",
+            "you may not write its action cache: it keeps its workers' results, and none of this machine's",
         ),
         _ => report.good("you may not write its action cache, and do not, as is configured"),
     }

@@ -293,8 +293,11 @@ fn credentials_go_where_the_user_sends_them() {
             (*expected, *notices),
             "{row:?}: {settings:?}"
         );
-        let told = settings.notices.join(" ");
-        assert!(checkout.is_empty() || *notices == 0 || told.contains("trusted = ["), "{told}");
+        let notices_text = settings.notices.join(" ");
+        assert!(
+            checkout.is_empty() || *notices == 0 || notices_text.contains("trusted = ["),
+            "{notices_text}"
+        );
     }
 }
 

@@ -24,9 +24,9 @@ impl fmt::Display for Verdict {
                 writeln!(out, "{output}: lld alone fails, and so does distlto")?;
             }
             (0, true, true) if self.differing().next().is_none() => {
-                writeln!(out, "{output}: distlto makes what lld makes alone, byte for byte")?;
+                writeln!(out, "{output}: distlto makes lld's own program, byte for byte")?;
             }
-            (0, ..) => writeln!(out, "{output}: all differences from what lld makes alone are explained")?,
+            (0, ..) => writeln!(out, "{output}: all differences from lld's own program are explained")?,
             (unknown, ..) => {
                 let others = if is_known { " (others are explained)" } else { "" };
                 writeln!(out, "{output}: {} without a known cause{others}", counted(unknown, "difference"))?;

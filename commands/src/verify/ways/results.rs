@@ -11,14 +11,14 @@ use distlto_prepare::input::Input;
 use distlto_prepare::io_error::IoError;
 
 use super::{DISTLTO, Made, PLACES, Ways};
-use crate::serve::kept::{self, KeptObject};
+use crate::serve::module_record::{self, RecordedObject};
 use crate::verify::VerifyError;
 
 impl Ways<'_> {
     /// Returns distlto's object of each module, in link order: none if lld did it all by itself.
-    pub fn made(&self) -> Vec<KeptObject> {
+    pub fn made(&self) -> Vec<RecordedObject> {
         let sources = self.sources().to_string_lossy().into_owned();
-        let mut objects = kept::in_order(&self.state());
+        let mut objects = module_record::in_order(&self.state());
         for object in &mut objects {
             // Without the directory that is gone afterwards.
             if let Some(source) = state::made_of(&object.label, &sources) {

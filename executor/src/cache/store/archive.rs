@@ -122,7 +122,7 @@ fn named(path: &Path) -> Option<(&'static str, BlobDigest)> {
 
 fn judge(part: &str, digest: &BlobDigest, bytes: &[u8]) -> Result<(), String> {
     match part {
-        BLOBS if sha256(bytes) != *digest => Err("its content is not what its name says".to_owned()),
+        BLOBS if sha256(bytes) != *digest => Err("its content does not match its name".to_owned()),
         RECORDS => record::decode(&Key(*digest), bytes).map(drop),
         _ => Ok(()),
     }

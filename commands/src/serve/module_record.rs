@@ -21,8 +21,8 @@ use distlto_prepare::json_lines::{JsonLines, line};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use super::key_parts::{Identity, KeyParts};
 use super::module::LinkModule;
-use super::parts::{Identity, Parts};
 use super::protocol::Question;
 
 /// The record's first line.
@@ -30,7 +30,7 @@ const HEADER: &str = "distlto modules 1\n";
 
 /// The object of one module.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KeptObject {
+pub struct RecordedObject {
     /// The object's key; empty if not all inputs are known.
     pub key: String,
     /// The digest of the compiler's inputs; empty like the key. The linker's key covers more.
@@ -62,12 +62,12 @@ pub struct KeptObject {
     pub instructions: (u64, u64),
     /// The key's parts, to explain a miss.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub parts: Option<Parts>,
+    pub parts: Option<KeyParts>,
 }
 
 /// The modules of the previous link, read on first use.
 #[derive(Debug)]
-pub struct Earlier {
+pub struct PreviousModules {
     state: String,
     read: OnceLock<Modules>,
     /// The contents of modules, collected on first use.
@@ -76,13 +76,13 @@ pub struct Earlier {
 
 #[derive(Debug)]
 struct Modules {
-    all: Vec<KeptObject>,
+    all: Vec<RecordedObject>,
     /// Their places.
     by_label: HashMap<String, usize>,
     by_content: HashMap<String, usize>,
 }
 
-impl Earlier {
+impl PreviousModules {
     /// Those of a record.
     pub fn of(state: &str) -> Self {
         Self { state: state.to_owned(), read: OnceLock::new(), contents: OnceLock::new() }
@@ -90,8 +90,8 @@ impl Earlier {
 
     fn modules(&self) -> &Modules {
         self.read.get_or_init(|| {
-            let all: Vec<KeptObject> = in_order(&self.state);
-            let places = |of: fn(&KeptObject) -> &String| {
+            let all: Vec<RecordedObject> = in_order(&self.state);
+            let places = |of: fn(&RecordedObject) -> &String| {
                 all.iter().enumerate().map(|(at, module)| (of(module).clone(), at)).collect()
             };
             let (by_label, by_content) = (places(|module| &module.label), places(|module| &module.content));
@@ -108,7 +108,7 @@ impl Earlier {
         })
     }
 
-    /// Whether an object was compiled from a module of this content ([`Parts::module`]), under any label.
+    /// Whether an object was compiled from a module of this content ([`KeyParts::module`]), under any label.
     pub fn has_module(&self, content: &str) -> bool {
         let contents = || {
             self.modules().all.iter().filter_map(|object| Some(object.parts.as_ref()?.module().to_owned()))
@@ -117,13 +117,13 @@ impl Earlier {
     }
 
     /// Returns the module with this label.
-    pub fn last(&self, label: &str) -> Option<&KeptObject> {
+    pub fn last(&self, label: &str) -> Option<&RecordedObject> {
         let Modules { all, by_label, .. } = self.modules();
         by_label.get(label).map(|&at| &all[at])
     }
 
     /// Returns a module with this digest of inputs.
-    pub fn of_content(&self, content: &str) -> Option<&KeptObject> {
+    pub fn of_content(&self, content: &str) -> Option<&RecordedObject> {
         let Modules { all, by_content, .. } = self.modules();
         by_content.get(content).map(|&at| &all[at])
     }
@@ -160,13 +160,13 @@ pub fn key(
 }
 
 /// Keeps the record of a link that has ended well.
-pub fn keep(state: &str, objects: &[KeptObject]) -> Result<(), IoError> {
+pub fn keep(state: &str, objects: &[RecordedObject]) -> Result<(), IoError> {
     let lines: Vec<String> = objects.par_iter().with_min_len(64).map(line).collect();
     file(state).replace(&lines)
 }
 
 /// The objects of the last link that ended well, in link order.
-pub fn in_order(state: &str) -> Vec<KeptObject> {
+pub fn in_order(state: &str) -> Vec<RecordedObject> {
     file(state).read()
 }
 
@@ -174,7 +174,7 @@ fn file(state: &str) -> JsonLines {
     JsonLines::new(&Place::Modules.path(state), HEADER)
 }
 
-impl KeptObject {
+impl RecordedObject {
     /// Describes a module with its files, the object first. All files have to exist.
     pub fn of(
         module: &LinkModule,

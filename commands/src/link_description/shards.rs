@@ -22,16 +22,16 @@ use distlto_prepare::kind::{Kind, classify_file};
 use distlto_record::inspect::{KnownModule, counted};
 
 use super::files::Listing;
-use super::{Seen, SeenError};
+use super::{LinkDescription, LinkDescriptionError};
 
 /// The suffix of a shard's name, for every producer.
 const SHARD: &str = ".thinlto.bc";
 /// How deep folders may lie in folders; links that go round are deeper.
 const DEEPEST: usize = 64;
 
-impl Seen {
+impl LinkDescription {
     /// Of a job file.
-    pub(super) fn of_jobs(named: &Utf8Path, bytes: &[u8]) -> Result<Self, SeenError> {
+    pub(super) fn of_jobs(named: &Utf8Path, bytes: &[u8]) -> Result<Self, LinkDescriptionError> {
         let (file, placed) = dtlto::read_placed(bytes, named.as_str())?;
         let mut absent = 0;
         let module = |&job| {
@@ -57,7 +57,10 @@ impl Seen {
     }
 
     /// Of a folder with shards in it, or below; `None` if there is no shard.
-    pub(super) fn of_folder(named: &Utf8Path, folder: &Utf8Path) -> Result<Option<Self>, SeenError> {
+    pub(super) fn of_folder(
+        named: &Utf8Path,
+        folder: &Utf8Path,
+    ) -> Result<Option<Self>, LinkDescriptionError> {
         let mut found = Vec::new();
         shards_below(folder, 0, &mut found)?;
         if found.is_empty() {
@@ -87,7 +90,7 @@ impl Seen {
     }
 
     /// Of a meta file for either linker type; shards are where it has them written.
-    pub(super) fn of_meta(named: &Utf8Path, bytes: &[u8]) -> Result<Self, SeenError> {
+    pub(super) fn of_meta(named: &Utf8Path, bytes: &[u8]) -> Result<Self, LinkDescriptionError> {
         let path = named.as_std_path();
         let meta = match meta::read(path, bytes) {
             Ok(meta) => meta,
@@ -186,11 +189,15 @@ fn gone(absent: usize, all: usize) -> Option<String> {
 }
 
 /// The error of a file of bitcode.
-pub fn unreadable(path: &Utf8Path, error: &BitcodeError) -> SeenError {
-    SeenError::Unreadable { what: format!("{path}: {error}"), help: error.remedy.to_owned() }
+pub fn unreadable(path: &Utf8Path, error: &BitcodeError) -> LinkDescriptionError {
+    LinkDescriptionError::Unreadable { what: format!("{path}: {error}"), help: error.remedy.to_owned() }
 }
 
-fn shards_below(folder: &Utf8Path, depth: usize, found: &mut Vec<Utf8PathBuf>) -> Result<(), SeenError> {
+fn shards_below(
+    folder: &Utf8Path,
+    depth: usize,
+    found: &mut Vec<Utf8PathBuf>,
+) -> Result<(), LinkDescriptionError> {
     for entry in fs::read_dir(folder).map_err(IoError::on("list", folder))? {
         let entry = entry.map_err(IoError::on("list", folder))?;
         // Names of other bytes are passed over: no plan can name them.

@@ -17,7 +17,7 @@ use super::{LinkError, Session, identity};
 
 impl Session<'_> {
     /// Records the output, the linker, and the linker's directory if it runs elsewhere.
-    pub(crate) fn tell_link(&self, output: &str, elsewhere: Option<&Path>) {
+    pub(crate) fn record_link(&self, output: &str, elsewhere: Option<&Path>) {
         let name = lossy(&self.link.linker[0]);
         let file = identity::located(&name).map(|file| identity::file_line(&file));
         let linker = Tool { role: "linker".to_owned(), name, identity: file.into_iter().collect() };
@@ -29,7 +29,7 @@ impl Session<'_> {
     }
 
     /// Records the compiler, from the note that has just been written.
-    pub(crate) fn tell_compiler(&self) {
+    pub(crate) fn record_compiler(&self) {
         let note = regular::read(Path::new(&keep::toolchain_place(self.directory))).unwrap_or_default();
         let note = String::from_utf8_lossy(&note);
         let mut lines = note.lines().map(str::to_owned);
@@ -59,7 +59,7 @@ impl Session<'_> {
     }
 
     /// Records the graph that has just been kept.
-    pub(crate) fn tell_graph(&self) {
+    pub(crate) fn record_graph(&self) {
         self.reporter.graph(&Place::LinkGraph.path(self.directory));
     }
 

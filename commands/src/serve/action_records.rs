@@ -10,20 +10,20 @@ use distlto_planner::keep::ModulePlaces;
 use distlto_record::action::{ActionRecord, Fate, Instructions, OutputRecord};
 use distlto_record::why::{Change, What};
 
-use super::kept::{Earlier, KeptObject};
+use super::key_parts::KeyParts;
 use super::module::LinkModule;
-use super::parts::Parts;
+use super::module_record::{PreviousModules, RecordedObject};
 use super::settings::CompileSettings;
 
 /// The state, the earlier record and the settings of a link before its backends run.
-pub struct Told<'a> {
+pub struct ActionRecords<'a> {
     /// The state directory.
     pub directory: &'a str,
-    pub earlier: &'a Earlier,
+    pub earlier: &'a PreviousModules,
     pub compilation: &'a CompileSettings,
 }
 
-impl Told<'_> {
+impl ActionRecords<'_> {
     /// Returns the action of a module that has to be compiled for these reasons.
     pub fn action(&self, id: usize, module: &LinkModule, why: Vec<Change>) -> ActionRecord {
         ActionRecord { why, ..self.known(id, module) }
@@ -39,7 +39,7 @@ impl Told<'_> {
         let places = ModulePlaces::of(self.directory, label);
         let mut action = ActionRecord::new(id, ActionKind::Opt, label, module.cost.total());
         action.key = Some(module.key.clone());
-        action.parts = module.parts.as_ref().map(Parts::named).unwrap_or_default();
+        action.parts = module.parts.as_ref().map(KeyParts::named).unwrap_or_default();
         action.module =
             Some(module.file.as_ref().filter(|_| module.archive.is_none()).unwrap_or(label).clone());
         action.shard = Some(places.shard);
@@ -78,7 +78,7 @@ impl Told<'_> {
 
     /// Returns the change of a module that another one imports from, if there is one.
     fn why_import(&self, import: &str, content: &str) -> Option<Change> {
-        let before = self.earlier.last(import).and_then(|object| object.parts.as_ref()).map(Parts::module);
+        let before = self.earlier.last(import).and_then(|object| object.parts.as_ref()).map(KeyParts::module);
         let what = match before {
             Some(before) => (content != before).then_some(What::Import),
             // It may have been there under another name, as a member of an archive; else no link has loaded it before.
@@ -94,7 +94,7 @@ fn digest_in(files: &[(String, String)], path: &str) -> Option<String> {
 
 /// Returns why the object of an equal module is a miss: a file that its compiler read has changed, or the store has
 /// lost it.
-fn lost(object: &KeptObject) -> Vec<Change> {
+fn lost(object: &RecordedObject) -> Vec<Change> {
     if let Some(path) = object.changed_read(&FileDigests::new(Path::new(""))) {
         return vec![Change::named(What::Input, path)];
     }

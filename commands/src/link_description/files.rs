@@ -7,12 +7,12 @@ use camino::{Utf8Path, Utf8PathBuf};
 use distlto_planner::graph::{ActionGraph, ActionKind, BackendWork};
 use distlto_planner::state::Place;
 
-use super::Seen;
+use super::LinkDescription;
 
 /// The known files of a link.
 #[derive(Debug, Default)]
 pub struct Listing {
-    /// The index shard of each module, in the order of [`Seen::modules`].
+    /// The index shard of each module, in the order of [`LinkDescription::modules`].
     pub shards: Vec<Utf8PathBuf>,
     /// The other inputs of the linker.
     pub others: Vec<Utf8PathBuf>,
@@ -38,7 +38,7 @@ impl Listing {
     }
 }
 
-impl Seen {
+impl LinkDescription {
     /// The index shard of a module by its number.
     pub fn shard(&self, number: usize) -> Option<Utf8PathBuf> {
         Some(self.place(self.listing.shards.get(number)?))

@@ -3,15 +3,15 @@
 use distlto_executor::cancel::Cancel;
 use distlto_planner::words::Word;
 
-use super::{Seen, SeenError};
+use super::{LinkDescription, LinkDescriptionError};
 use crate::index::{self, Asked};
 use crate::link::{LinkError, LinkOptions};
 use crate::run_args::RunArgs;
 use crate::scratch::scratch;
 
-impl Seen {
+impl LinkDescription {
     /// Of a link command; the exit code of one that failed.
-    pub fn of_command(words: &[Word], cancel: &Cancel) -> Result<Result<Self, u8>, SeenError> {
+    pub fn of_command(words: &[Word], cancel: &Cancel) -> Result<Result<Self, u8>, LinkDescriptionError> {
         let scratch = scratch("inspect")?;
         let directory = scratch.path().to_string_lossy();
         let run = RunArgs { quiet: true, ..RunArgs::default() };

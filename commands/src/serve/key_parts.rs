@@ -16,7 +16,7 @@ const DIGITS: usize = 16;
 
 /// A key's parts.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Parts {
+pub struct KeyParts {
     compiler: String,
     flags: String,
     module: String,
@@ -42,7 +42,7 @@ pub struct Content {
     /// The digest of all inputs, the compiler and its flags.
     pub digest: String,
     /// The key's parts, to explain why the backend ran.
-    pub parts: Parts,
+    pub parts: KeyParts,
     /// The modules that it imports from, each by a short digest.
     pub imports: Vec<String>,
 }
@@ -60,7 +60,7 @@ impl Identity {
     }
 }
 
-impl Parts {
+impl KeyParts {
     /// The parts for a module. `extra`: inputs that are not imports. `flags`: the module's own. `dwo`: the split
     /// debug file.
     pub fn of(identity: &Identity, inputs: &Inputs<'_>, extra: &[&str], flags: &[String], dwo: &str) -> Self {

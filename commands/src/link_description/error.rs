@@ -12,7 +12,7 @@ use crate::plan::PlanCommandError;
 
 /// Why a link cannot be examined.
 #[derive(Debug, Error, Diagnostic)]
-pub enum SeenError {
+pub enum LinkDescriptionError {
     /// A file could not be read.
     #[error(transparent)]
     #[diagnostic(transparent)]

@@ -1,7 +1,7 @@
 //! A link after the fact: found by its output, its state directory, a record of a run, a graph, or the files that a
-//! thin link wrote (`seen/shards.rs`).
+//! thin link wrote (`link_description/shards.rs`).
 //!
-//! Reads existing files. Runs nothing, except the thin link of a command (`seen/command.rs`).
+//! Reads existing files. Runs nothing, except the thin link of a command (`link_description/command.rs`).
 
 pub mod command;
 mod error;
@@ -31,13 +31,13 @@ use crate::link::unchanged::changed_outputs;
 use crate::link::{Activity, activity};
 use crate::plan::{GraphSource, PlanCommandError};
 use crate::store;
-pub use error::SeenError;
+pub use error::LinkDescriptionError;
 use files::Listing;
 pub(crate) use shards::unreadable;
 use text::JsonText;
 
 /// A link, as far as the named thing describes it.
-pub struct Seen {
+pub struct LinkDescription {
     /// The thing that the user named.
     pub named: Utf8PathBuf,
     /// The state directory, or that of the graph.
@@ -58,9 +58,9 @@ pub struct Seen {
     pub notes: Vec<String>,
 }
 
-impl Seen {
+impl LinkDescription {
     /// Finds it; `folder` is the directory of `distlto link --state`.
-    pub fn find(named: &Utf8Path, folder: Option<&str>) -> Result<Self, SeenError> {
+    pub fn find(named: &Utf8Path, folder: Option<&str>) -> Result<Self, LinkDescriptionError> {
         if named.is_file() {
             let bytes = Input::open(named.as_std_path())?;
             if let Some(text) = JsonText::of(&bytes) {
@@ -74,7 +74,7 @@ impl Seen {
             }
             let record = store::links_of(folder).map(|folder| store::record_of(named.as_str(), &folder));
             let record = record.unwrap_or_else(|| "a record of it".to_owned());
-            return Err(SeenError::Unknown { path: named.to_owned(), record });
+            return Err(LinkDescriptionError::Unknown { path: named.to_owned(), record });
         };
         let source = GraphSource::latest(&directory);
         // Each may hold a hundred thousand modules.
@@ -125,7 +125,7 @@ impl Seen {
         }
     }
 
-    fn of_text(named: &Utf8Path, bytes: &[u8], text: JsonText) -> Result<Self, SeenError> {
+    fn of_text(named: &Utf8Path, bytes: &[u8], text: JsonText) -> Result<Self, LinkDescriptionError> {
         match text {
             JsonText::Record => Self::of_record(named),
             JsonText::Jobs => Self::of_jobs(named, bytes),
@@ -154,7 +154,7 @@ impl Seen {
         }
     }
 
-    fn of_record(named: &Utf8Path) -> Result<Self, SeenError> {
+    fn of_record(named: &Utf8Path) -> Result<Self, LinkDescriptionError> {
         let run = run::read(named.as_std_path())?;
         let graph = run.graph.as_ref().and_then(|graph| graph_of(&run, graph));
         let known = match graph {
@@ -170,7 +170,7 @@ impl Seen {
     }
 
     /// The number of a module by its name, or by the end of it.
-    pub fn module(&self, name: &str) -> Result<usize, SeenError> {
+    pub fn module(&self, name: &str) -> Result<usize, LinkDescriptionError> {
         let labels = || self.modules.iter().map(|module| module.label.as_str()).enumerate();
         if let Some((number, _)) = labels().find(|(_, label)| *label == name) {
             return Ok(number);
@@ -192,7 +192,7 @@ impl Seen {
             false => found.into_iter().map(|(_, label)| label.to_owned()).collect(),
         };
         let similar = similar.into_iter().take(SHOWN).collect();
-        Err(SeenError::NoModule { path: self.named.clone(), name: name.to_owned(), similar })
+        Err(LinkDescriptionError::NoModule { path: self.named.clone(), name: name.to_owned(), similar })
     }
 
     /// Where a file of the link is: paths of a plan are relative to where the link ran.
@@ -259,7 +259,7 @@ fn places(named: &Utf8Path, folder: Option<&str>) -> Vec<Utf8PathBuf> {
 }
 
 /// The records of a state directory, or of a graph's runs.
-fn read_runs(directory: &Utf8Path) -> Result<Vec<RunRecord>, SeenError> {
+fn read_runs(directory: &Utf8Path) -> Result<Vec<RunRecord>, LinkDescriptionError> {
     let files = run::list(directory.as_std_path())?;
     Ok(files.par_iter().map(|file| run::read(file)).collect::<Result<_, _>>()?)
 }
