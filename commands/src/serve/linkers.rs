@@ -24,7 +24,8 @@ use super::process::Process;
 use crate::store::own_cache;
 
 /// The option that makes a linker write shards while it links.
-const OPTION: &[u8] = b"--thinlto-emit-index-files";
+const OPTION: &[u8] = ASKS.as_bytes();
+const ASKS: &str = "--thinlto-emit-index-files";
 /// The option that makes a linker write its symbol resolution, with its value.
 const RESOLVES: &[u8] = b"save-temps=";
 /// The option that makes a linker call a distributor.
@@ -135,25 +136,32 @@ fn ask(process: &Process, flavour: Option<&Word>) -> io::Result<Linker> {
     if !can_ask(&process.file)? {
         return Ok(Linker::None);
     }
-    let answer = |question: &str| {
+    let answer = |question: &[&str]| {
         let mut command = Command::new(&process.program);
         command.arg0(path_of(&process.words[0])).stdin(Stdio::null());
         if let Some(flavour) = flavour {
             command.args([path_of(FLAVOUR), path_of(flavour)]);
         }
-        let answer = command.arg(question).output()?;
-        Ok::<_, io::Error>(String::from_utf8_lossy(&answer.stdout).trim_end().to_owned())
+        let answer = command.args(question).output()?;
+        let text = String::from_utf8_lossy(&answer.stdout).trim_end().to_owned();
+        Ok::<_, io::Error>((answer.status.success(), text))
     };
-    let version = answer("--version")?.trim().to_owned();
+    let version = answer(&["--version"])?.1.trim().to_owned();
     if version.contains(ELF) {
         return Ok(Linker::Elf { version, resolves: holds(File::open(&process.file)?, RESOLVES)? });
     }
     if !version.contains("LLD") {
         return Ok(Linker::None);
     }
-    match Flavour::of_help(&Help::read(&answer("--help")?)) {
-        Some(flavour) => Ok(Linker::Flavoured(flavour, Help::read(&answer(flavour.whole_help())?))),
-        None => Ok(Linker::Other(version)),
+    // wasm-ld 19 has the string in its file and not the option.
+    if !answer(&[ASKS, "--version"])?.0 {
+        return Ok(Linker::Other(version));
+    }
+    match Flavour::of_help(&Help::read(&answer(&["--help"])?.1)) {
+        Some(flavour) if flavour.names_members(&version) => {
+            Ok(Linker::Flavoured(flavour, Help::read(&answer(&[flavour.whole_help()])?.1)))
+        }
+        _ => Ok(Linker::Other(version)),
     }
 }
 

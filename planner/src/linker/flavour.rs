@@ -35,6 +35,8 @@ const SHARED: [&str; 9] = [
     "lto-debug-pass-manager",
     "reproduce",
 ];
+/// The oldest version of ld64.lld that is known to name members with parentheses.
+const OLDEST_MACHO: u32 = 19;
 /// Those with a number at their end.
 const LEVELS: [&str; 2] = ["lto-O", "lto-CGO"];
 
@@ -46,6 +48,13 @@ impl Flavour {
             () if help.has("import-table") => Some(Self::Wasm),
             () => None,
         }
+    }
+
+    /// Whether a linker of this version names members of archives so that they can be found. ld64.lld 16 runs archive,
+    /// member and place together.
+    pub fn names_members(self, version: &str) -> bool {
+        let mut numbers = version.split(|c: char| !c.is_ascii_digit()).filter_map(|part| part.parse().ok());
+        self != Self::MachO || numbers.next().is_some_and(|major: u32| major >= OLDEST_MACHO)
     }
 
     /// The option that prints all options, also those that the plain help leaves out.
@@ -206,6 +215,16 @@ mod tests {
             flags.args.join(" "),
             "-O3 -fno-addrsig -mllvm -x -fpic -Wno-unused-command-line-argument"
         );
+    }
+
+    #[test]
+    fn old_linkers_for_macho_are_left_alone() {
+        for (version, names) in
+            [("Debian LLD 22.1.8", true), ("LLD 19.1.7", true), ("LLD 16.0.6", false), ("LLD", false)]
+        {
+            assert_eq!(Flavour::MachO.names_members(version), names, "{version}");
+        }
+        assert!(Flavour::Wasm.names_members("LLD 16.0.6"));
     }
 
     #[test]
