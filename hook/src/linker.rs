@@ -132,7 +132,12 @@ pub fn open(path: &[u8], flags: c_int) -> Option<io::Result<RawFd>> {
         if path.ends_with(RESOLUTIONS_SUFFIX) && !linker.has_resolved.swap(true, Ordering::Relaxed) {
             return Some(linker.give_resolutions());
         }
-        if linker.saves_temporaries && TEMPORARIES_SUFFIXES.iter().any(|suffix| path.ends_with(suffix)) {
+        // A file that the command line names, such as a map, is the user's.
+        let is_named = || linker.words.iter().any(|word| word.as_bytes() == path);
+        if linker.saves_temporaries
+            && TEMPORARIES_SUFFIXES.iter().any(|suffix| path.ends_with(suffix))
+            && !is_named()
+        {
             return Some(memory(c"temporary").map(|(_, theirs)| theirs));
         }
     }

@@ -86,7 +86,9 @@ impl Shared<'_> {
                     self.alone("a linker that takes no preloaded library is not asked what it would do");
                     return Ok(Some(process.line(&no_link()).map_err(failed)?));
                 }
-                if !linkers::can_distribute(program).map_err(IoError::on("look at", program))? {
+                // Those of ELF alone have DTLTO's options; one program may hold all flavours.
+                let is_elf = asking.compilation.flavour.is_none();
+                if !is_elf || !linkers::can_distribute(program).map_err(IoError::on("look at", program))? {
                     format!("{} takes no preloaded library and has no DTLTO", program.display())
                 } else if last(asking.link.line.arguments(), "thinlto-distributor").is_some() {
                     "the link has a distributor of its own".to_owned()
