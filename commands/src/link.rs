@@ -48,7 +48,7 @@ use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::forkserver::{ForkServer, library};
 use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_record::cause::{FailureCause, FailureKind};
-use distlto_record::progress::{Plan, Progress, Reporter};
+use distlto_record::progress::{Plan, Progress, ProgressEvent, Reporter};
 use distlto_record::report::Counts;
 
 pub use error::LinkError;
@@ -124,7 +124,9 @@ pub fn link(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<
         code = service.conclude(link, Some(&ended))?;
     }
     if !ended.has_linker {
-        reporter.noted("the command has run no linker that can be asked, such as ld.lld 15 or later");
+        reporter.report(ProgressEvent::Noted(
+            "the command has run no linker that can be asked, such as ld.lld 15 or later",
+        ));
     }
     if let Some(error) = ended.error {
         // How it ended is the command's own business.
@@ -212,7 +214,7 @@ fn leave_unchanged(
         return Ok(0);
     }
     if !unchanged.warnings.is_empty() {
-        reporter.print(&unchanged.warnings);
+        reporter.report(ProgressEvent::Printed(&unchanged.warnings));
     }
     unchanged.renew(state.directory())?;
     nothing_to_do(options, reporter);
@@ -256,7 +258,7 @@ impl Session<'_> {
 
     /// Notes why the linker links by itself.
     pub(crate) fn say_why_whole(&self, why: &str) {
-        self.reporter.noted(&format!("{why}: the linker links by itself"));
+        self.reporter.report(ProgressEvent::Noted(&format!("{why}: the linker links by itself")));
     }
 
     /// Prints the numbers of modules, imports and outdated backends, with `-v`.
@@ -275,7 +277,7 @@ impl Session<'_> {
 /// Reports a run without actions as JSON events; prints nothing otherwise.
 fn nothing_to_do(options: &LinkOptions, reporter: &Reporter) {
     if options.run.json {
-        reporter.plan(Plan { actions: 0, cost: 0, jobs: 0 });
-        reporter.summary(Counts::default(), Duration::ZERO);
+        reporter.report(ProgressEvent::Planned(Plan { actions: 0, cost: 0, jobs: 0 }));
+        reporter.report(ProgressEvent::Ended(Counts::default(), Duration::ZERO));
     }
 }

@@ -5,7 +5,6 @@
 //! of `distlto link`. Does not depend on a front end: a graph by hand is as good as one by `distlto-index`.
 
 mod error;
-mod own_programs;
 mod selection;
 mod stale;
 
@@ -35,7 +34,7 @@ use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_executor::run::{self, Hooks, Made, Need};
 use distlto_executor::schedule::tokens::jobserver_from_env;
 use distlto_record::cause::{FailureCause, FailureKind};
-use distlto_record::progress::{Plan, Profile, Progress, Reporter};
+use distlto_record::progress::{Plan, Profile, Progress, ProgressEvent, Reporter};
 use distlto_record::report::{Counts, Failure};
 use distlto_record::why::Explainer;
 
@@ -181,7 +180,7 @@ impl Round<'_> {
             rewritten: Cell::new(None),
             error: RefCell::new(None),
         };
-        let report = run::run(&own_programs::found(graph), &wanted, &options, &watching);
+        let report = run::run(&with_own_programs(graph), &wanted, &options, &watching);
         let Watching { recording, rewritten, error, .. } = watching;
         let saved = log.save();
         if let Some(error) = error.into_inner() {
@@ -232,8 +231,8 @@ impl Round<'_> {
     /// Reports a run without actions as JSON events; otherwise prints a line with `-v`.
     fn nothing_to_do(&self) {
         if self.args.run.json {
-            self.reporter.plan(Plan { actions: 0, cost: 0, jobs: 0 });
-            self.reporter.summary(Counts::default(), Duration::ZERO);
+            self.reporter.report(ProgressEvent::Planned(Plan { actions: 0, cost: 0, jobs: 0 }));
+            self.reporter.report(ProgressEvent::Ended(Counts::default(), Duration::ZERO));
         } else if self.args.run.verbose {
             say(format_args!("distlto: {}: nothing to do", self.input.path()));
         }
@@ -312,4 +311,33 @@ impl Hooks for Watching<'_> {
     fn failed(&self, action: ActionId, failure: &Failure) {
         self.recording.failed(action, failure);
     }
+}
+
+/// The graph with paths in place of the names of our own programs; the same ids. A plan says `distlto-index`, wherever
+/// that is installed. Programs beside this one come before those of `PATH`: their version is the same.
+fn with_own_programs(graph: &ActionGraph) -> ActionGraph {
+    let mut found = graph.clone();
+    let own = std::env::current_exe().unwrap_or_default();
+    for (id, action) in graph.actions().filter(|(_, action)| action.prefix.is_none()) {
+        if let Some(words) = action.args.first().and_then(|program| ours(&own, program)) {
+            let rest = action.args.iter().skip(1).cloned();
+            found.set_args(id, words.into_iter().chain(rest).collect());
+        }
+    }
+    found
+}
+
+/// The words that start one of our programs: the one beside `own`, or `own` itself, which has it as a subcommand.
+fn ours(own: &Path, program: &str) -> Option<Vec<String>> {
+    if program == "distlto" {
+        return Some(vec![own.to_str().filter(|_| own.file_name() == Some("distlto".as_ref()))?.to_owned()]);
+    }
+    let tool = program.strip_prefix("distlto-").filter(|tool| !tool.contains('/'))?;
+    let path = own.with_file_name(program);
+    if path.is_file() {
+        return Some(vec![path.to_str()?.to_owned()]);
+    }
+    let has_it = matches!(tool, "index" | "prepare" | "opt");
+    let own = own.to_str().filter(|_| has_it && own.file_name().is_some_and(|name| name == "distlto"))?;
+    Some(vec![own.to_owned(), tool.to_owned()])
 }

@@ -63,7 +63,7 @@ use distlto_planner::words::Word;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::threads;
 use distlto_prepare::warning::warn;
-use distlto_record::progress::{Phase, Profile, Progress, Reporter, Style};
+use distlto_record::progress::{Phase, Profile, Progress, ProgressEvent, Reporter, Style};
 
 use crate::link::file_state::Start;
 use crate::link::state::{self, LinkState};
@@ -347,7 +347,11 @@ impl Service<'_> {
         }
         if let Some(answered) = served.answered {
             let end = ended.map_or_else(Instant::now, |ended| ended.at);
-            reporter.phase(Phase { name: "final link", start: answered, end: Some(end) });
+            reporter.report(ProgressEvent::Phase(Phase {
+                name: "final link",
+                start: answered,
+                end: Some(end),
+            }));
         }
         reporter.conclude(&output.to_string_lossy(), graph.as_ref(), None);
         let ended = match served.outcome {

@@ -50,7 +50,7 @@ use crate::staging::{Places, StagingArea};
 use crate::undeclared::Undeclared;
 use crate::verify::Modules;
 pub use arrivals::{Arrival, Arrivals, Incoming, arrivals};
-use distlto_record::progress::Progress;
+use distlto_record::progress::{Progress, ProgressEvent};
 use distlto_record::report::{Failure, Measured, Outcome, Report};
 use event::Event;
 use runner::{RunLoop, Work};
@@ -243,7 +243,7 @@ fn run_all<'g>(
     let work = Work { graph, schedule, estimates, incoming };
     in_context(options, |context| {
         let plan = work.plan(jobs);
-        progress.plan(plan);
+        progress.report(ProgressEvent::Planned(plan));
         let (work, ended) = thread::scope(|scope| {
             let sender = work.incoming.sender.clone();
             let tokens = Tokens::new(options.jobserver, sender.clone(), Event::Token);
@@ -256,20 +256,20 @@ fn run_all<'g>(
             wall: start.elapsed(),
             cancelled: cancelled(options),
         };
-        progress.outcomes(&report.outcomes);
+        progress.report(ProgressEvent::Outcomes(&report.outcomes));
         if let Some(engine) = options.engine {
-            progress.under_way(engine.under_way());
+            progress.report(ProgressEvent::UnderWay(engine.under_way()));
             engine.finish();
-            progress.under_way(engine.under_way());
-            progress.engines(&engine.engines());
+            progress.report(ProgressEvent::UnderWay(engine.under_way()));
+            progress.report(ProgressEvent::Engines(&engine.engines()));
         }
         // Before the lines below, which a terminal's line would be drawn over.
-        progress.summary(report.counts(), report.wall);
+        progress.report(ProgressEvent::Ended(report.counts(), report.wall));
         let asked = toolchains.filter(|known| !options.caches.is_empty() && known.is_asked());
         report_troubles(progress, &estimates, &options.caches, asked);
         let notes = context.precise.iter().flat_map(|(precise, _)| precise.notes());
         let undescribed = toolchains.filter(|_| asked.is_none()).into_iter().flat_map(Toolchains::troubles);
-        notes.chain(undescribed).for_each(|note| progress.noted(&note));
+        notes.chain(undescribed).for_each(|note| progress.report(ProgressEvent::Noted(&note)));
         (graph, report)
     })
 }
@@ -362,11 +362,11 @@ fn report_troubles(
     if let Err(error) = estimates.history().save() {
         // The next run's estimates are worse, and nothing else.
         note(&error);
-        progress.warned(&error.to_string());
+        progress.report(ProgressEvent::Warned(&error.to_string()));
     }
     let troubles = caches.iter().flat_map(|cache| cache.troubles());
     for trouble in troubles.chain(toolchains.into_iter().flat_map(Toolchains::troubles)) {
         warn(&trouble);
-        progress.warned(&trouble);
+        progress.report(ProgressEvent::Warned(&trouble));
     }
 }

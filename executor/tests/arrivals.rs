@@ -16,9 +16,8 @@ use distlto_executor::execute::process::{Child, Command, Spawner};
 use distlto_executor::ledger::Ledger;
 use distlto_executor::run::{Arrival, RunOptions};
 use distlto_executor::schedule::Policy;
-use distlto_record::action::ActionRecord;
-use distlto_record::progress::{Plan, Progress, ProgressStep};
-use distlto_record::report::{Counts, Failure, Measured, Outcome};
+use distlto_record::progress::{Progress, ProgressEvent};
+use distlto_record::report::{Counts, Outcome};
 use proptest::prelude::*;
 
 use crate::forkserver::support::{eventually, tool, which};
@@ -129,14 +128,8 @@ fn what_goes_on_after_a_failure_goes_on() {
 struct Untold;
 
 impl Progress for Untold {
-    fn plan(&self, _: Plan) {
-        panic!("a run is told of");
-    }
-    fn start(&self, _: ProgressStep<'_>) {}
-    fn finish(&self, _: ProgressStep<'_>, _: Measured, _: &str) {}
-    fn fail(&self, _: ProgressStep<'_>, _: &Failure) {}
-    fn summary(&self, _: Counts, _: Duration) {
-        panic!("a run is told of");
+    fn report(&self, event: ProgressEvent<'_>) {
+        panic!("a run is reported: {event:?}");
     }
 }
 
@@ -220,21 +213,21 @@ struct Sizes {
 }
 
 impl Progress for Sizes {
-    fn plan(&self, plan: Plan) {
-        self.plans.lock().unwrap().push(plan.actions);
+    fn report(&self, event: ProgressEvent<'_>) {
+        match event {
+            ProgressEvent::Planned(plan) => self.plans.lock().unwrap().push(plan.actions),
+            ProgressEvent::Grown(plan) => {
+                let mut plans = self.plans.lock().unwrap();
+                plans.push(plan.actions);
+                plans.dedup();
+            }
+            ProgressEvent::Arrived(action) => {
+                let arrived = format!("{} {} {:?}", action.id, action.label, action.module);
+                self.arrived.lock().unwrap().push(arrived);
+            }
+            _ => {}
+        }
     }
-    fn grown(&self, plan: Plan) {
-        let mut plans = self.plans.lock().unwrap();
-        plans.push(plan.actions);
-        plans.dedup();
-    }
-    fn arrived(&self, action: ActionRecord) {
-        self.arrived.lock().unwrap().push(format!("{} {} {:?}", action.id, action.label, action.module));
-    }
-    fn start(&self, _: ProgressStep<'_>) {}
-    fn finish(&self, _: ProgressStep<'_>, _: Measured, _: &str) {}
-    fn fail(&self, _: ProgressStep<'_>, _: &Failure) {}
-    fn summary(&self, _: Counts, _: Duration) {}
 }
 
 #[test]

@@ -7,7 +7,6 @@ pub mod build;
 mod check;
 pub mod error;
 pub mod json;
-mod json_kind;
 mod order;
 pub mod summary;
 mod work;

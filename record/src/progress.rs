@@ -30,50 +30,57 @@ use crate::run::{EngineUse, MemoryUse};
 
 /// Listens to a run.
 pub trait Progress {
+    /// Takes one event. A listener passes over those that it does not show.
+    fn report(&self, event: ProgressEvent<'_>);
+}
+
+/// An event of a run.
+#[derive(Debug, Clone, Copy)]
+pub enum ProgressEvent<'a> {
     /// A run begins.
-    fn plan(&self, plan: Plan);
-    /// An action has arrived in a run that is planned or about to be. It is not among [`Plan::actions`] until the next call of
-    /// [`Progress::plan`] or [`Progress::grown`].
-    fn arrived(&self, _action: ActionRecord) {}
+    Planned(Plan),
+    /// An action has arrived in a run that is planned or about to be. It is not among [`Plan::actions`] until the next
+    /// [`ProgressEvent::Planned`] or [`ProgressEvent::Grown`].
+    Arrived(&'a ActionRecord),
     /// The plan of a run has changed while it lasts, as actions arrived or more or fewer are expected.
-    fn grown(&self, _plan: Plan) {}
+    Grown(Plan),
     /// An action starts.
-    fn start(&self, step: ProgressStep<'_>);
-    /// An action succeeded. `warnings` is its command's standard error, whole lines or nothing.
-    fn finish(&self, step: ProgressStep<'_>, measured: Measured, warnings: &str);
+    Started(ProgressStep<'a>),
+    /// An action succeeded. The text is its command's standard error, whole lines or nothing.
+    Finished(ProgressStep<'a>, Measured, &'a str),
     /// An action failed.
-    fn fail(&self, step: ProgressStep<'_>, failure: &Failure);
+    Failed(ProgressStep<'a>, &'a Failure),
     /// A lookup in the result cache under this key. Comes before the action's own event.
-    fn asked(&self, _step: ProgressStep<'_>, _key: &[u8; 32]) {}
+    LookedUp(ProgressStep<'a>, &'a [u8; 32]),
     /// An engine has executed an action: its worker, and the time in each stage. Comes before the action's own event.
-    fn executed_by(&self, _step: ProgressStep<'_>, _worker: &str, _times: EngineTimes) {}
-    /// An action that started on an engine is to start once more, here.
-    fn came_back(&self, _step: ProgressStep<'_>, _cause: &str) {}
-    /// How far actions on engines are changed.
-    fn under_way(&self, _under_way: UnderWay) {}
-    /// The traffic with engines so far. Comes before [`Progress::summary`].
-    fn engines(&self, _engines: &[EngineUse]) {}
-    /// An action that started was killed, as `cause` says, and is to start once more, alone.
-    fn again(&self, _step: ProgressStep<'_>, _cause: &str) {}
-    /// A result did not serve, as `text` says, and its action was executed anew.
-    fn retried(&self, _text: &str) {}
-    /// The outcome of every wanted action, also of those that never started. Comes before [`Progress::summary`].
-    fn outcomes(&self, _outcomes: &[(ActionId, Outcome)]) {}
+    ExecutedBy(ProgressStep<'a>, &'a str, EngineTimes),
+    /// An action that started on an engine is to start once more, here, for this cause.
+    CameBack(ProgressStep<'a>, &'a str),
+    /// The stages of actions on engines changed.
+    UnderWay(UnderWay),
+    /// The traffic with engines so far. Comes before [`ProgressEvent::Ended`].
+    Engines(&'a [EngineUse]),
+    /// An action that started was killed, for this cause, and is to start once more, alone.
+    Again(ProgressStep<'a>, &'a str),
+    /// A result did not serve, as the text says, and its action was executed anew.
+    Retried(&'a str),
+    /// The outcome of every wanted action, also of those that never started. Comes before [`ProgressEvent::Ended`].
+    Outcomes(&'a [(ActionId, Outcome)]),
     /// Whole lines for people, which are to be seen at once.
-    fn print(&self, _lines: &str) {}
+    Printed(&'a str),
     /// Something went wrong that fails nothing, and was said.
-    fn warned(&self, _text: &str) {}
+    Warned(&'a str),
     /// Something that fails nothing and is nobody's fault, for those who want to know more.
-    fn noted(&self, _text: &str) {}
+    Noted(&'a str),
     /// A run ended.
-    fn summary(&self, counts: Counts, wall: Duration);
+    Ended(Counts, Duration),
     /// A part of the link outside of the graph's run begins, or has ended. Phases may come before the plan, after the
-    /// summary, and while actions run.
-    fn phase(&self, _phase: Phase) {}
-    /// How much memory the running actions take changed.
-    fn memory(&self, _memory: MemoryUse) {}
-    /// The command has ended; the counts are of all its runs. Takes the place of [`Progress::summary`].
-    fn conclude(&self, _counts: Counts, _summary: &Summary) {}
+    /// end of the run, and while actions run.
+    Phase(Phase),
+    /// The memory of the running actions changed.
+    Memory(MemoryUse),
+    /// The command has ended; the counts are of all its runs. Takes the place of [`ProgressEvent::Ended`].
+    Concluded(Counts, &'a Summary),
 }
 
 /// How many actions on engines are in each stage.
@@ -135,11 +142,7 @@ pub struct ProgressStep<'a> {
 pub struct Silent;
 
 impl Progress for Silent {
-    fn plan(&self, _: Plan) {}
-    fn start(&self, _: ProgressStep<'_>) {}
-    fn finish(&self, _: ProgressStep<'_>, _: Measured, _: &str) {}
-    fn fail(&self, _: ProgressStep<'_>, _: &Failure) {}
-    fn summary(&self, _: Counts, _: Duration) {}
+    fn report(&self, _: ProgressEvent<'_>) {}
 }
 
 /// Which backend a program uses.

@@ -1,7 +1,6 @@
 //! The result of a run: the outcome of every wanted action, and failures in a form that a person can act on.
 
 pub mod engines;
-pub mod imports;
 pub mod summary;
 
 use std::ops::Add;

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use distlto_record::action::{ActionRecord, EngineTimes, Fate};
-use distlto_record::progress::ProgressStep;
 use distlto_record::progress::recorded::Recorded;
 use distlto_record::progress::text::human;
+use distlto_record::progress::{ProgressEvent, ProgressStep};
 use distlto_record::report::Measured;
 use distlto_record::report::summary::Summary;
 use distlto_record::run::{self, RunRecord};
@@ -429,10 +429,10 @@ fn what_ran_elsewhere_names_its_worker() -> Result<()> {
     let mut recorded = Recorded::new(begun);
     let kind = of(&record, "a.o")?.kind;
     let step = ProgressStep { id: 0, kind, label: "a.o", cost: 1, lane: 0, command: "clang" };
-    recorded.start(step, begun);
+    recorded.report(ProgressEvent::Started(step), begun);
     let times = EngineTimes { queued_us: 5, running_us: 7, ..EngineTimes::default() };
-    recorded.executed_by(step, "machine-3", times);
-    recorded.finish(step, Measured::default(), "", Instant::now());
+    recorded.report(ProgressEvent::ExecutedBy(step, "machine-3", times), begun);
+    recorded.report(ProgressEvent::Finished(step, Measured::default(), ""), Instant::now());
     run::write(&state(&project)?, &RunRecord { actions: recorded.run.actions, ..record })?;
     ensure!(of(&last(&project)?, "a.o")?.worker.as_deref() == Some("machine-3"));
     Ok(())

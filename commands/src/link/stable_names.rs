@@ -8,7 +8,7 @@ use distlto_planner::backend_flags::stable_names::ARGUMENTS;
 use distlto_planner::runner::{Runner, ToolError};
 use distlto_planner::words::Word;
 use distlto_prepare::warning::warn;
-use distlto_record::progress::Progress;
+use distlto_record::progress::{Progress, ProgressEvent};
 
 use super::LinkError;
 
@@ -28,6 +28,6 @@ pub fn do_without(error: LinkError, progress: &dyn Progress) -> Result<(), LinkE
     }
     let warning = format!("--stable-names is off for this link: {error}");
     warn(&warning);
-    progress.warned(&warning);
+    progress.report(ProgressEvent::Warned(&warning));
     Ok(())
 }

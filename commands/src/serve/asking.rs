@@ -21,7 +21,7 @@ use distlto_planner::words::{Word, lossy, shell_line};
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::message::say;
 use distlto_prepare::mutex::lock;
-use distlto_record::progress::Progress;
+use distlto_record::progress::{Progress, ProgressEvent};
 
 use super::callers::{Shared, no_link};
 use super::collected::Task;
@@ -107,7 +107,7 @@ impl Shared<'_> {
         if let Task::Collect(collection) = self.service.task {
             collection.leave(why.to_owned());
         }
-        self.service.reporter.noted(&format!("{why}: the linker links by itself"));
+        self.service.reporter.report(ProgressEvent::Noted(&format!("{why}: the linker links by itself")));
     }
 
     /// Returns the kind of a process.
@@ -286,7 +286,9 @@ impl Service<'_> {
             words.push(b"--thinlto-distributor=".to_vec());
         }
         if last(link.line.arguments(), "thinlto-cache-dir").is_some() {
-            self.reporter.noted("--thinlto-cache-dir has no effect: objects are kept in the link's state");
+            self.reporter.report(ProgressEvent::Noted(
+                "--thinlto-cache-dir has no effect: objects are kept in the link's state",
+            ));
         }
         if self.options.run.verbose && !self.options.run.json {
             let all = link.linker.iter().chain(link.line.words()).chain(&words);

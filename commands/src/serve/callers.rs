@@ -22,7 +22,7 @@ use distlto_prepare::io_error::IoError;
 use distlto_prepare::mutex::lock;
 use distlto_prepare::threads;
 use distlto_prepare::warning::warn;
-use distlto_record::progress::{Phase, Progress};
+use distlto_record::progress::{Phase, Progress, ProgressEvent};
 
 use super::answering::Answering;
 use super::asking::{Asking, Called};
@@ -333,7 +333,11 @@ impl<'a> Shared<'a> {
             return Ok(());
         }
         if let Some(asked) = served.asked {
-            reporter.phase(Phase { name: "thin link", start: begun, end: Some(asked) });
+            reporter.report(ProgressEvent::Phase(Phase {
+                name: "thin link",
+                start: begun,
+                end: Some(asked),
+            }));
         }
         let directory = elsewhere.map(Path::to_owned);
         let reporter = own;

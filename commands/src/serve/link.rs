@@ -21,7 +21,7 @@ use distlto_prepare::input::Input;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::mutex::lock;
 use distlto_prepare::threads;
-use distlto_record::progress::Progress;
+use distlto_record::progress::{Progress, ProgressEvent};
 use distlto_record::why::Change;
 
 use super::answering::Answering;
@@ -440,7 +440,10 @@ impl<'scope> Hearing<'scope, '_, '_> {
 
     /// Leaves a module to the linker.
     fn leave(&self, question: &Question<'_>, id: &str, why: &str) -> Result<(), LinkError> {
-        self.answering.session.reporter.noted(&format!("the linker compiles {id} itself: {why}"));
+        self.answering
+            .session
+            .reporter
+            .report(ProgressEvent::Noted(&format!("the linker compiles {id} itself: {why}")));
         self.send(question.ticket, Answer::Compile)
     }
 
@@ -448,7 +451,7 @@ impl<'scope> Hearing<'scope, '_, '_> {
     fn give_kept(&self, ticket: u32, module: LinkModule, object: &File) -> Result<(), LinkError> {
         give_file(self.caller, ticket, object)?;
         if let Some(object) = module.object.as_ref().filter(|object| !object.warnings.is_empty()) {
-            self.answering.session.reporter.print(&object.warnings);
+            self.answering.session.reporter.report(ProgressEvent::Printed(&object.warnings));
         }
         let mut shared = lock(self.shared);
         shared.answered = Some(Instant::now());

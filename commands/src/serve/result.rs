@@ -14,7 +14,7 @@ use distlto_planner::keep::{self, ModulePlaces};
 use distlto_planner::state::Place;
 use distlto_planner::words::lossy;
 use distlto_prepare::write::write_if_changed;
-use distlto_record::progress::Progress;
+use distlto_record::progress::{Progress, ProgressEvent};
 
 use super::module::LinkModule;
 use super::module_record::{self, RecordedObject};
@@ -46,7 +46,9 @@ impl Finished<'_> {
             let doubt =
                 unchanged::record(session.directory, session.key, &reads, &outputs, &start, self.digests)?;
             if let Some(doubt) = doubt {
-                session.reporter.noted(&format!("the next link is made whatever has changed: {doubt}"));
+                session.reporter.report(ProgressEvent::Noted(&format!(
+                    "the next link is made whatever has changed: {doubt}"
+                )));
             }
         }
         let imports = self.modules.iter().map(|module| module.imports.len()).sum();

@@ -1,13 +1,12 @@
 //! Objects that lack what their module has are refused, whatever they are made of; those of a healthy compiler never are.
 
 use std::cell::RefCell;
-use std::time::Duration;
 
 use distlto_executor::cancel::Cancel;
 use distlto_executor::run::{NoHooks, RunOptions, run};
 use distlto_planner::graph::ActionGraph;
-use distlto_record::progress::{Plan, Progress, ProgressStep};
-use distlto_record::report::{Counts, Failure, Measured, Report};
+use distlto_record::progress::{Progress, ProgressEvent};
+use distlto_record::report::Report;
 
 use super::common::{Link, add_opt_with, cause, is_done};
 
@@ -90,13 +89,10 @@ fn link(version: u32, source: &str, flags: &[&str]) -> Link {
 struct Retried(RefCell<Vec<String>>);
 
 impl Progress for Retried {
-    fn plan(&self, _: Plan) {}
-    fn start(&self, _: ProgressStep<'_>) {}
-    fn finish(&self, _: ProgressStep<'_>, _: Measured, _: &str) {}
-    fn fail(&self, _: ProgressStep<'_>, _: &Failure) {}
-    fn summary(&self, _: Counts, _: Duration) {}
-    fn retried(&self, text: &str) {
-        self.0.borrow_mut().push(text.to_owned());
+    fn report(&self, event: ProgressEvent<'_>) {
+        if let ProgressEvent::Retried(text) = event {
+            self.0.borrow_mut().push(text.to_owned());
+        }
     }
 }
 

@@ -12,8 +12,8 @@ use distlto_executor::schedule::Policy;
 use distlto_executor::schedule::history::History;
 use distlto_executor::schedule::memory::Limit;
 use distlto_planner::graph::{ActionGraph, ActionId};
-use distlto_record::progress::{Plan, Progress, ProgressStep};
-use distlto_record::report::{Counts, Failure, Measured, Outcome};
+use distlto_record::progress::{Progress, ProgressEvent};
+use distlto_record::report::{Measured, Outcome};
 use distlto_record::run::MemoryUse;
 
 use super::common::{Link, add_opt, cause, is_done};
@@ -28,25 +28,24 @@ struct ActionRecords {
 }
 
 impl Progress for ActionRecords {
-    fn plan(&self, _: Plan) {}
-    fn start(&self, step: ProgressStep<'_>) {
-        self.running.borrow_mut().push(step.id);
-        let mut most = self.most.borrow_mut();
-        *most = self.running.borrow().len().max(*most);
-    }
-    fn finish(&self, step: ProgressStep<'_>, _: Measured, _: &str) {
-        self.running.borrow_mut().retain(|&id| id != step.id);
-    }
-    fn again(&self, step: ProgressStep<'_>, cause: &str) {
-        self.running.borrow_mut().retain(|&id| id != step.id);
-        self.again.borrow_mut().push((step.label.to_owned(), cause.to_owned(), self.running.borrow().len()));
-    }
-    fn fail(&self, step: ProgressStep<'_>, _: &Failure) {
-        self.running.borrow_mut().retain(|&id| id != step.id);
-    }
-    fn summary(&self, _: Counts, _: Duration) {}
-    fn memory(&self, memory: MemoryUse) {
-        self.memory.borrow_mut().push(memory);
+    fn report(&self, event: ProgressEvent<'_>) {
+        let mut running = self.running.borrow_mut();
+        match event {
+            ProgressEvent::Started(step) => {
+                running.push(step.id);
+                let mut most = self.most.borrow_mut();
+                *most = running.len().max(*most);
+            }
+            ProgressEvent::Finished(step, ..) | ProgressEvent::Failed(step, _) => {
+                running.retain(|&id| id != step.id);
+            }
+            ProgressEvent::Again(step, cause) => {
+                running.retain(|&id| id != step.id);
+                self.again.borrow_mut().push((step.label.to_owned(), cause.to_owned(), running.len()));
+            }
+            ProgressEvent::Memory(memory) => self.memory.borrow_mut().push(memory),
+            _ => {}
+        }
     }
 }
 

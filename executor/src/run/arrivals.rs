@@ -10,7 +10,7 @@ use camino::Utf8PathBuf;
 use distlto_planner::graph::{Action, ActionGraph, ActionId, BackendWork, Decided, Work};
 use distlto_prepare::mutex::lock;
 use distlto_record::action::ActionRecord;
-use distlto_record::progress::Progress;
+use distlto_record::progress::{Progress, ProgressEvent};
 
 use super::event::Event;
 use crate::cancel::Cancel;
@@ -153,7 +153,7 @@ impl Incoming {
         let arrived = std::mem::take(&mut lock(&self.door).queue);
         let add = |arrival: Arrival| {
             let id = arrival.add_to(graph);
-            progress.arrived(ActionRecord::of(graph, id));
+            progress.report(ProgressEvent::Arrived(&ActionRecord::of(graph, id)));
             id
         };
         arrived.into_iter().map(add).collect()

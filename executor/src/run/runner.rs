@@ -27,7 +27,7 @@ use crate::schedule::pools::Resource;
 use crate::schedule::tokens::Tokens;
 use crate::schedule::{Schedule, Site, Wait};
 use distlto_record::progress::text::whole_lines;
-use distlto_record::progress::{Plan, ProgressStep};
+use distlto_record::progress::{Plan, ProgressEvent, ProgressStep};
 use distlto_record::report::{Failure, Measured, Origin, Outcome};
 use distlto_record::run::MemoryUse;
 
@@ -162,7 +162,7 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
             for &action in &actions {
                 let command = self.command_line(action);
                 self.hooks.started(action);
-                self.options.progress.start(self.step(action, &command));
+                self.options.progress.report(ProgressEvent::Started(self.step(action, &command)));
             }
             self.work.schedule.abandoned().into_iter().for_each(|action| self.hooks.abandoned(action));
             let is_over = self.work.is_over(self.options.cancel.is_cancelled());
@@ -172,10 +172,10 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
                 return;
             }
             if let Some(engine) = self.options.engine {
-                self.options.progress.under_way(engine.under_way());
+                self.options.progress.report(ProgressEvent::UnderWay(engine.under_way()));
                 for news in engine.news() {
-                    self.options.progress.print(&warning::line(&news));
-                    self.options.progress.warned(&news);
+                    self.options.progress.report(ProgressEvent::Printed(&warning::line(&news)));
+                    self.options.progress.report(ProgressEvent::Warned(&news));
                 }
             }
             // Actions on an engine make progress without one of them ending.
@@ -274,7 +274,7 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
     fn was_up_to_date(&mut self, action: ActionId) {
         let measured = Measured { origin: Origin::UpToDate, ..Measured::default() };
         self.work.schedule.done(action);
-        self.options.progress.finish(self.step(action, ""), measured, "");
+        self.options.progress.report(ProgressEvent::Finished(self.step(action, ""), measured, ""));
         self.ended.insert(action, Outcome::Done(measured));
     }
 
@@ -283,7 +283,7 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
         if let Err(cause @ Cause::NotOnEngine { .. }) = &attempt.result
             && self.work.schedule.again_here(action)
         {
-            self.options.progress.came_back(self.step(action, ""), &cause.to_string());
+            self.options.progress.report(ProgressEvent::CameBack(self.step(action, ""), &cause.to_string()));
             return None;
         }
         if let Some(limit) = exhaustion::of_system_limit(&mut attempt)
@@ -294,7 +294,11 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
         if let Some(executed) = &attempt.executed
             && let Some(worker) = &executed.worker
         {
-            self.options.progress.executed_by(self.step(action, ""), worker, executed.times);
+            self.options.progress.report(ProgressEvent::ExecutedBy(
+                self.step(action, ""),
+                worker,
+                executed.times,
+            ));
         }
         if exhaustion::of_memory(&attempt) {
             let used = self.work.schedule.memory_used().saturating_add(self.share.memory_of_others());
@@ -302,7 +306,9 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
             if self.work.schedule.again_alone(action) {
                 self.again.insert(action);
                 if let Err(cause) = &attempt.result {
-                    self.options.progress.again(self.step(action, ""), &cause.to_string());
+                    self.options
+                        .progress
+                        .report(ProgressEvent::Again(self.step(action, ""), &cause.to_string()));
                 }
                 return None;
             }
@@ -330,8 +336,11 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
             self.options.spawner.shrink();
         }
         self.slots = self.slots.min(others.max(1));
-        self.options.progress.came_back(self.step(action, ""), &limit.to_string());
-        self.options.progress.noted(&format!("{limit}: no more than {} at once from here on", self.slots));
+        self.options.progress.report(ProgressEvent::CameBack(self.step(action, ""), &limit.to_string()));
+        self.options.progress.report(ProgressEvent::Noted(&format!(
+            "{limit}: no more than {} at once from here on",
+            self.slots
+        )));
         true
     }
 
@@ -343,9 +352,9 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
         measured.origin = attempt.origin;
         measured.import_cpu = attempt.import_cpu;
         if let Some(key) = &attempt.key {
-            self.options.progress.asked(self.step(action, ""), key);
+            self.options.progress.report(ProgressEvent::LookedUp(self.step(action, ""), key));
         }
-        attempt.refused.iter().for_each(|text| self.options.progress.retried(text));
+        attempt.refused.iter().for_each(|text| self.options.progress.report(ProgressEvent::Retried(text)));
         let was_elsewhere = attempt.ran_elsewhere();
         let stderr = attempt.stderr;
         let outcome = match attempt.result {
@@ -358,7 +367,11 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
                 let stderr = whole_lines(&stderr);
                 let made = Made { measured, stderr: &stderr, undeclared: &attempt.undeclared };
                 self.hooks.finished(action, &made);
-                self.options.progress.finish(self.step(action, ""), measured, &stderr);
+                self.options.progress.report(ProgressEvent::Finished(
+                    self.step(action, ""),
+                    measured,
+                    &stderr,
+                ));
                 Outcome::Done(measured)
             }
             Err(cause) => {
@@ -372,7 +385,7 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
                     self.hooks.abandoned(action);
                 } else {
                     self.hooks.failed(action, &failure);
-                    self.options.progress.fail(self.step(action, ""), &failure);
+                    self.options.progress.report(ProgressEvent::Failed(self.step(action, ""), &failure));
                 }
                 Outcome::Failed(failure)
             }
@@ -386,7 +399,7 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
         let plan = self.work.plan(self.options.jobs);
         if self.plan != plan {
             self.plan = plan;
-            self.options.progress.grown(plan);
+            self.options.progress.report(ProgressEvent::Grown(plan));
         }
     }
 
@@ -397,7 +410,7 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
         let memory = MemoryUse { in_use: self.work.schedule.memory_used(), budget };
         if self.reported_memory != Some(memory) {
             self.reported_memory = Some(memory);
-            self.options.progress.memory(memory);
+            self.options.progress.report(ProgressEvent::Memory(memory));
         }
     }
 

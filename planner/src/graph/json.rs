@@ -9,14 +9,34 @@ use std::io::{self, Write};
 use camino::Utf8PathBuf;
 use distlto_prepare::json::{self, JsonObject, Unread};
 use serde::de::{Deserializer, Error, Unexpected};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::error::GraphError;
-use super::json_kind::KindName;
-use super::{ActionGraph, Decided, FileId, Listed, PrefixId, VERSION};
+use super::{ActionGraph, ActionKind, Decided, FileId, Listed, PrefixId, VERSION};
 
 /// Digits of a digest.
 const DIGITS: usize = 64;
+
+/// The kind of an action: always a string. Serde's derive would also take `{"link":null}`, which the published schema
+/// refuses.
+struct KindName(ActionKind);
+
+impl Serialize for KindName {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.0.name())
+    }
+}
+
+impl<'de> Deserialize<'de> for KindName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = Cow::<str>::deserialize(deserializer)?;
+        ActionKind::from_name(&name).map(Self).ok_or_else(|| {
+            let names: Vec<_> = ActionKind::ALL.iter().map(|kind| kind.name()).collect();
+            let expected = format!("the kind of an action ({})", names.join(", "));
+            D::Error::invalid_value(Unexpected::Str(&name), &expected.as_str())
+        })
+    }
+}
 
 /// The whole text.
 #[derive(Deserialize)]

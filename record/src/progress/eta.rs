@@ -73,8 +73,8 @@ mod tests {
     use distlto_planner::graph::ActionKind;
 
     use super::*;
-    use crate::progress::{Plan, ProgressStep};
-    use crate::report::Measured;
+    use crate::progress::{Plan, ProgressEvent, ProgressStep};
+    use crate::report::{Counts, Measured};
 
     fn step(id: usize, cost: u64) -> ProgressStep<'static> {
         ProgressStep { id, kind: ActionKind::Opt, label: "m", cost, lane: 0, command: "" }
@@ -90,16 +90,16 @@ mod tests {
     fn run_of_ten(ended: usize, since: Duration, speed: u32) -> (Recorded, Instant) {
         let begun = Instant::now();
         let mut recorded = Recorded::new(begun);
-        recorded.plan(Plan { actions: 10, cost: 10_000_000, jobs: 2 }, begun);
+        recorded.report(ProgressEvent::Planned(Plan { actions: 10, cost: 10_000_000, jobs: 2 }), begun);
         let wall = SECOND * speed;
         for id in 0..ended {
             let at = begun + wall * u32::try_from(id / 2).expect("small");
-            recorded.start(step(id, 1_000_000), at);
-            recorded.finish(step(id, 1_000_000), measured(wall), "", at + wall);
+            recorded.report(ProgressEvent::Started(step(id, 1_000_000)), at);
+            recorded.report(ProgressEvent::Finished(step(id, 1_000_000), measured(wall), ""), at + wall);
         }
         let at = begun + wall * u32::try_from(ended / 2).expect("small");
         for id in ended..(ended + 2).min(10) {
-            recorded.start(step(id, 1_000_000), at);
+            recorded.report(ProgressEvent::Started(step(id, 1_000_000)), at);
         }
         (recorded, at + since)
     }
@@ -122,10 +122,10 @@ mod tests {
     fn the_last_long_action_is_all_that_is_left() {
         let begun = Instant::now();
         let mut recorded = Recorded::new(begun);
-        recorded.plan(Plan { actions: 2, cost: 11_000_000, jobs: 8 }, begun);
-        recorded.start(step(0, 10_000_000), begun);
-        recorded.start(step(1, 1_000_000), begun);
-        recorded.finish(step(1, 1_000_000), measured(SECOND), "", begun + SECOND);
+        recorded.report(ProgressEvent::Planned(Plan { actions: 2, cost: 11_000_000, jobs: 8 }), begun);
+        recorded.report(ProgressEvent::Started(step(0, 10_000_000)), begun);
+        recorded.report(ProgressEvent::Started(step(1, 1_000_000)), begun);
+        recorded.report(ProgressEvent::Finished(step(1, 1_000_000), measured(SECOND), ""), begun + SECOND);
         let at = |seconds| left(&recorded, begun + SECOND * seconds).expect("known").as_secs_f64();
         assert!((7.9..8.1).contains(&at(2)), "{}", at(2));
         assert!((0.9..1.1).contains(&at(9)) || at(9) >= 2.0, "{}", at(9));
@@ -137,10 +137,10 @@ mod tests {
         let begun = Instant::now();
         let mut recorded = Recorded::new(begun);
         assert_eq!(left(&recorded, begun), None);
-        recorded.plan(Plan { actions: 2, cost: 0, jobs: 0 }, begun);
+        recorded.report(ProgressEvent::Planned(Plan { actions: 2, cost: 0, jobs: 0 }), begun);
         assert_eq!(left(&recorded, begun), None);
         assert!(left(&recorded, begun + SECOND * 3).is_some(), "a plan without costs divides by nothing");
-        recorded.summary(begun);
+        recorded.report(ProgressEvent::Ended(Counts::default(), Duration::ZERO), begun);
         assert_eq!(left(&recorded, begun + SECOND * 3), None);
     }
 }

@@ -28,10 +28,9 @@ use std::time::{Duration, SystemTime};
 use miette::Diagnostic;
 use serde_json::{Value, json};
 
-use super::{Phase, Plan, Progress, ProgressStep, put};
+use super::{Plan, Progress, ProgressEvent, put};
 use crate::report::summary::Summary;
-use crate::report::{Counts, Failure, Measured, Origin};
-use crate::run::MemoryUse;
+use crate::report::{Counts, Origin};
 
 /// The version of the events.
 pub const VERSION: u32 = 1;
@@ -73,85 +72,69 @@ impl<W: Write> JsonProgress<W> {
 }
 
 impl<W: Write> Progress for JsonProgress<W> {
-    fn plan(&self, plan: Plan) {
-        self.put_plan(plan, false);
-    }
-
-    fn grown(&self, plan: Plan) {
-        self.put_plan(plan, true);
-    }
-
-    fn start(&self, step: ProgressStep<'_>) {
-        let members = json!({
-            "id": step.id, "kind": step.kind.name(), "label": step.label, "lane": step.lane,
-            "command": step.command,
-        });
-        self.put("start", members);
-    }
-
-    fn finish(&self, step: ProgressStep<'_>, measured: Measured, warnings: &str) {
-        let members = json!({
-            "id": step.id, "kind": step.kind.name(), "label": step.label, "lane": step.lane,
-            "origin": origin(measured.origin),
-            "wall_ms": milliseconds(measured.wall), "cpu_ms": measured.cpu.map(milliseconds),
-            "peak_memory": measured.peak_memory, "warnings": warnings,
-        });
-        self.put("finish", members);
-    }
-
-    fn again(&self, step: ProgressStep<'_>, cause: &str) {
-        let members = json!({ "id": step.id, "kind": step.kind.name(), "label": step.label, "cause": cause });
-        self.put("again", members);
-    }
-
-    fn retried(&self, text: &str) {
-        self.warned(text);
-    }
-
-    fn fail(&self, step: ProgressStep<'_>, failure: &Failure) {
-        let members = json!({
-            "id": step.id, "kind": step.kind.name(), "label": step.label,
-            "lane": step.lane,
-            "class": failure.cause.code().map(|code| code.to_string()),
-            "cause": failure.cause.to_string(),
-            "help": failure.cause.help().map(|help| help.to_string()),
-            "command": failure.command, "stderr": failure.stderr,
-        });
-        self.put("fail", members);
-    }
-
-    fn print(&self, lines: &str) {
-        // Events are on standard output.
-        put(&mut std::io::stderr(), lines);
-    }
-
-    fn warned(&self, text: &str) {
-        self.put("warning", json!({ "text": text }));
-    }
-
-    fn noted(&self, text: &str) {
-        self.put("note", json!({ "text": text }));
-    }
-
-    fn summary(&self, counts: Counts, wall: Duration) {
-        self.put("summary", totals(counts, wall));
-    }
-
-    fn phase(&self, phase: Phase) {
-        let wall = phase.end.map(|end| milliseconds(end.saturating_duration_since(phase.start)));
-        self.put("phase", json!({ "name": phase.name, "wall_ms": wall }));
-    }
-
-    fn memory(&self, memory: MemoryUse) {
-        self.put("memory", json!({ "in_use": memory.in_use, "budget": memory.budget }));
-    }
-
-    fn conclude(&self, counts: Counts, summary: &Summary) {
-        let mut members = totals(counts, summary.wall);
-        if let (Value::Object(members), Value::Object(more)) = (&mut members, details(summary)) {
-            members.extend(more);
+    fn report(&self, event: ProgressEvent<'_>) {
+        match event {
+            ProgressEvent::Planned(plan) => self.put_plan(plan, false),
+            ProgressEvent::Grown(plan) => self.put_plan(plan, true),
+            ProgressEvent::Started(step) => self.put(
+                "start",
+                json!({
+                    "id": step.id, "kind": step.kind.name(), "label": step.label, "lane": step.lane,
+                    "command": step.command,
+                }),
+            ),
+            ProgressEvent::Finished(step, measured, warnings) => self.put(
+                "finish",
+                json!({
+                    "id": step.id, "kind": step.kind.name(), "label": step.label, "lane": step.lane,
+                    "origin": origin(measured.origin),
+                    "wall_ms": milliseconds(measured.wall), "cpu_ms": measured.cpu.map(milliseconds),
+                    "peak_memory": measured.peak_memory, "warnings": warnings,
+                }),
+            ),
+            ProgressEvent::Again(step, cause) => self.put(
+                "again",
+                json!({ "id": step.id, "kind": step.kind.name(), "label": step.label, "cause": cause }),
+            ),
+            ProgressEvent::Failed(step, failure) => self.put(
+                "fail",
+                json!({
+                    "id": step.id, "kind": step.kind.name(), "label": step.label, "lane": step.lane,
+                    "class": failure.cause.code().map(|code| code.to_string()),
+                    "cause": failure.cause.to_string(),
+                    "help": failure.cause.help().map(|help| help.to_string()),
+                    "command": failure.command, "stderr": failure.stderr,
+                }),
+            ),
+            // Events are on standard output.
+            ProgressEvent::Printed(lines) => put(&mut std::io::stderr(), lines),
+            ProgressEvent::Warned(text) | ProgressEvent::Retried(text) => {
+                self.put("warning", json!({ "text": text }));
+            }
+            ProgressEvent::Noted(text) => self.put("note", json!({ "text": text })),
+            ProgressEvent::Ended(counts, wall) => self.put("summary", totals(counts, wall)),
+            ProgressEvent::Phase(phase) => {
+                let wall = phase.end.map(|end| milliseconds(end.saturating_duration_since(phase.start)));
+                self.put("phase", json!({ "name": phase.name, "wall_ms": wall }));
+            }
+            ProgressEvent::Memory(memory) => {
+                self.put("memory", json!({ "in_use": memory.in_use, "budget": memory.budget }));
+            }
+            ProgressEvent::Concluded(counts, summary) => {
+                let mut members = totals(counts, summary.wall);
+                if let (Value::Object(members), Value::Object(more)) = (&mut members, details(summary)) {
+                    members.extend(more);
+                }
+                self.put("summary", members);
+            }
+            ProgressEvent::Arrived(_)
+            | ProgressEvent::LookedUp(..)
+            | ProgressEvent::ExecutedBy(..)
+            | ProgressEvent::CameBack(..)
+            | ProgressEvent::UnderWay(_)
+            | ProgressEvent::Engines(_)
+            | ProgressEvent::Outcomes(_) => {}
         }
-        self.put("summary", members);
     }
 }
 
@@ -210,12 +193,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plan_that_grows_is_told_as_one() {
+    fn a_plan_that_grows_is_reported_as_one() {
         let mut out = Vec::new();
         let progress = JsonProgress::new(&mut out);
         let plan = Plan { actions: 1, cost: 5, jobs: 2 };
-        progress.plan(plan);
-        progress.grown(Plan { actions: 7, cost: 9, ..plan });
+        progress.report(ProgressEvent::Planned(plan));
+        progress.report(ProgressEvent::Grown(Plan { actions: 7, cost: 9, ..plan }));
         let events = out.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
         let events: Vec<Value> = events.map(|line| serde_json::from_slice(line).expect("JSON")).collect();
         let event = |actions, cost, grown| json!({ "version": 1, "event": "plan", "actions": actions, "cost": cost, "jobs": 2, "grown": grown });

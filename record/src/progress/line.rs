@@ -181,7 +181,7 @@ fn memory(recorded: &Recorded) -> Option<String> {
 mod tests {
     use super::super::text::width;
     use super::*;
-    use crate::progress::{Phase, Plan, ProgressStep};
+    use crate::progress::{Phase, Plan, ProgressEvent, ProgressStep};
     use crate::report::{Measured, Origin};
     use crate::run::MemoryUse;
 
@@ -192,21 +192,19 @@ mod tests {
     fn busy() -> (Recorded, Instant) {
         let begun = Instant::now();
         let mut recorded = Recorded::new(begun);
-        recorded.plan(Plan { actions: 232, cost: 232_000_000, jobs: 4 }, begun);
+        recorded.report(ProgressEvent::Planned(Plan { actions: 232, cost: 232_000_000, jobs: 4 }), begun);
         let wall = Duration::from_secs(1);
         for id in 0..100 {
-            recorded.start(step(id, "a.o"), begun);
+            recorded.report(ProgressEvent::Started(step(id, "a.o")), begun);
             let origin = if id % 4 == 0 { Origin::Cache } else { Origin::Ran };
-            recorded.finish(
-                step(id, "a.o"),
-                Measured { wall, origin, ..Measured::default() },
-                "",
-                begun + wall * 25,
-            );
+            let measured = Measured { wall, origin, ..Measured::default() };
+            recorded.report(ProgressEvent::Finished(step(id, "a.o"), measured, ""), begun + wall * 25);
         }
-        recorded.start(step(100, "src/libgit2/pcre2_match\x1b[31m\n.c.o"), begun + wall * 24);
-        recorded.start(step(101, "src/b.o"), begun + wall * 25);
-        recorded.memory(MemoryUse { in_use: 400 << 20, budget: Some(3 << 30) }, begun);
+        let wide = "src/libgit2/pcre2_match\x1b[31m\n.c.o";
+        recorded.report(ProgressEvent::Started(step(100, wide)), begun + wall * 24);
+        recorded.report(ProgressEvent::Started(step(101, "src/b.o")), begun + wall * 25);
+        let memory = MemoryUse { in_use: 400 << 20, budget: Some(3 << 30) };
+        recorded.report(ProgressEvent::Memory(memory), begun);
         (recorded, begun + wall * 26)
     }
 
@@ -249,10 +247,10 @@ mod tests {
         let mut recorded = Recorded::new(begun);
         assert_eq!(of_terminal(&recorded, begun, 80), "");
         let phase = Phase { name: "thin link", start: begun, end: None };
-        recorded.phase(phase);
+        recorded.report(ProgressEvent::Phase(phase), begun);
         let now = begun + Duration::from_millis(2345);
         assert_eq!(of_terminal(&recorded, now, 80), "thin link 2.3 s");
-        recorded.phase(Phase { end: Some(now), ..phase });
+        recorded.report(ProgressEvent::Phase(Phase { end: Some(now), ..phase }), begun);
         assert_eq!(of_terminal(&recorded, now, 80), "");
         assert_eq!(of_log(&recorded, now), None);
     }

@@ -2,14 +2,13 @@
 
 use std::cell::{Cell, RefCell};
 use std::io::Write;
-use std::time::Duration;
 
 use super::{
-    Plan, Progress, ProgressStep, again_text, failure_text, put, retried_text,
+    Progress, ProgressEvent, ProgressStep, again_text, failure_text, put, retried_text,
     text::{human, printable},
     verb,
 };
-use crate::report::{Counts, Failure, Measured, Origin};
+use crate::report::{Counts, Measured, Origin};
 
 /// Writes lines.
 #[derive(Debug)]
@@ -29,25 +28,8 @@ impl<W: Write> PlainProgress<W> {
     fn put(&self, text: &str) {
         put(&mut *self.out.borrow_mut(), text);
     }
-}
 
-impl<W: Write> Progress for PlainProgress<W> {
-    fn plan(&self, plan: Plan) {
-        self.total.set(plan.actions);
-        self.ended.set(0);
-    }
-
-    fn grown(&self, plan: Plan) {
-        self.total.set(plan.actions);
-    }
-
-    fn start(&self, step: ProgressStep<'_>) {
-        if self.verbose {
-            self.put(&format!("+ {}\n", step.command));
-        }
-    }
-
-    fn finish(&self, step: ProgressStep<'_>, measured: Measured, warnings: &str) {
+    fn finished(&self, step: ProgressStep<'_>, measured: Measured, warnings: &str) {
         self.ended.set(self.ended.get() + 1);
         let mut text = warnings.to_owned();
         if self.verbose {
@@ -63,27 +45,29 @@ impl<W: Write> Progress for PlainProgress<W> {
         }
         self.put(&text);
     }
+}
 
-    fn fail(&self, _: ProgressStep<'_>, failure: &Failure) {
-        self.ended.set(self.ended.get() + 1);
-        self.put(&failure_text(failure));
-    }
-
-    fn again(&self, _: ProgressStep<'_>, cause: &str) {
-        self.put(&again_text(cause));
-    }
-
-    fn print(&self, lines: &str) {
-        self.put(lines);
-    }
-
-    fn retried(&self, text: &str) {
-        self.put(&retried_text(text));
-    }
-
-    fn summary(&self, counts: Counts, wall: Duration) {
-        if self.verbose || counts.unfinished() > 0 {
-            self.put(&format!("{} in {}\n", summary_text(counts), human(wall)));
+impl<W: Write> Progress for PlainProgress<W> {
+    fn report(&self, event: ProgressEvent<'_>) {
+        match event {
+            ProgressEvent::Planned(plan) => {
+                self.total.set(plan.actions);
+                self.ended.set(0);
+            }
+            ProgressEvent::Grown(plan) => self.total.set(plan.actions),
+            ProgressEvent::Started(step) if self.verbose => self.put(&format!("+ {}\n", step.command)),
+            ProgressEvent::Finished(step, measured, warnings) => self.finished(step, measured, warnings),
+            ProgressEvent::Failed(_, failure) => {
+                self.ended.set(self.ended.get() + 1);
+                self.put(&failure_text(failure));
+            }
+            ProgressEvent::Again(_, cause) => self.put(&again_text(cause)),
+            ProgressEvent::Printed(lines) => self.put(lines),
+            ProgressEvent::Retried(text) => self.put(&retried_text(text)),
+            ProgressEvent::Ended(counts, wall) if self.verbose || counts.unfinished() > 0 => {
+                self.put(&format!("{} in {}\n", summary_text(counts), human(wall)));
+            }
+            _ => {}
         }
     }
 }
@@ -106,6 +90,7 @@ mod tests {
     use distlto_planner::graph::ActionKind;
 
     use super::*;
+    use crate::progress::Plan;
 
     #[test]
     fn a_line_has_the_total_of_its_moment() {
@@ -114,11 +99,11 @@ mod tests {
         let plan = Plan { actions: 1, cost: 1, jobs: 1 };
         let finish = |id| {
             let step = ProgressStep { id, kind: ActionKind::Opt, label: "m", cost: 1, lane: 0, command: "" };
-            progress.finish(step, Measured::default(), "");
+            progress.report(ProgressEvent::Finished(step, Measured::default(), ""));
         };
-        progress.plan(plan);
+        progress.report(ProgressEvent::Planned(plan));
         finish(0);
-        progress.grown(Plan { actions: 7, ..plan });
+        progress.report(ProgressEvent::Grown(Plan { actions: 7, ..plan }));
         finish(1);
         assert_eq!(String::from_utf8_lossy(&out), "[1/1] opt m (0 ms)\n[2/7] opt m (0 ms)\n");
     }

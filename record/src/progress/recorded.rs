@@ -10,10 +10,9 @@ use std::time::{Duration, Instant};
 use distlto_planner::graph::ActionId;
 use distlto_prepare::blobs;
 
-use super::{MemoryUse, Phase, Plan, ProgressStep, UnderWay};
+use super::{Phase, Plan, ProgressEvent, ProgressStep, UnderWay};
 use crate::action::{
-    ActionCost, ActionPhases, ActionRecord, CacheAnswer, EngineTimes, FailedAction, Fate, Interval,
-    OutputRecord,
+    ActionCost, ActionPhases, ActionRecord, CacheAnswer, FailedAction, Fate, Interval, OutputRecord,
 };
 use crate::report::{Failure, Measured, Origin, Outcome, Phases, Span, microseconds};
 use crate::run::{MemorySample, PhaseRecord, RunRecord};
@@ -112,10 +111,54 @@ impl Recorded {
         }
     }
 
+    /// Takes an event of the run.
+    pub fn report(&mut self, event: ProgressEvent<'_>, now: Instant) {
+        match event {
+            ProgressEvent::Planned(plan) => self.planned(plan, now),
+            ProgressEvent::Arrived(action) => self.arrived(action),
+            ProgressEvent::Grown(changed) => {
+                if let Some((plan, _)) = &mut self.plan {
+                    *plan = changed;
+                }
+            }
+            ProgressEvent::Started(step) => self.started(step, now),
+            ProgressEvent::Finished(step, measured, warnings) => self.finished(step, measured, warnings, now),
+            ProgressEvent::Failed(step, failure) => self.failed(step, failure, now),
+            ProgressEvent::LookedUp(step, key) => {
+                if let Some(&at) = self.places.get(&step.id) {
+                    self.run.actions[at].cache = Some(CacheAnswer { key: blobs::hex(key), hit: false });
+                }
+            }
+            ProgressEvent::ExecutedBy(step, worker, times) => {
+                if let Some(&at) = self.places.get(&step.id) {
+                    let action = &mut self.run.actions[at];
+                    action.worker = Some(worker.to_owned());
+                    action.engine = Some(times);
+                }
+            }
+            ProgressEvent::CameBack(step, cause) | ProgressEvent::Again(step, cause) => {
+                self.again(step, cause, now);
+            }
+            ProgressEvent::UnderWay(under_way) => self.under_way = under_way,
+            ProgressEvent::Engines(engines) => self.run.engines = engines.to_vec(),
+            ProgressEvent::Retried(text) | ProgressEvent::Warned(text) => {
+                self.run.warnings.push(text.to_owned());
+            }
+            ProgressEvent::Outcomes(outcomes) => self.outcomes(outcomes),
+            ProgressEvent::Ended(..) => self.ended(now),
+            ProgressEvent::Phase(phase) => self.phase(phase),
+            ProgressEvent::Memory(memory) => {
+                let at_us = self.since(now);
+                self.run.memory.push(MemorySample { at_us, memory });
+            }
+            ProgressEvent::Printed(_) | ProgressEvent::Noted(_) | ProgressEvent::Concluded(..) => {}
+        }
+    }
+
     /// An action has arrived in a run.
-    pub fn arrived(&mut self, action: ActionRecord) {
+    fn arrived(&mut self, action: &ActionRecord) {
         if !self.places.contains_key(&action.id) {
-            self.add(action);
+            self.add(action.clone());
         }
     }
 
@@ -139,7 +182,7 @@ impl Recorded {
     }
 
     /// A run begins.
-    pub fn plan(&mut self, plan: Plan, now: Instant) {
+    fn planned(&mut self, plan: Plan, now: Instant) {
         self.plan = Some((plan, self.since(now)));
         self.run.jobs = Some(plan.jobs);
         self.ended = false;
@@ -147,15 +190,8 @@ impl Recorded {
         self.tally = Tally::default();
     }
 
-    /// The plan of the run that lasts has changed.
-    pub fn grown(&mut self, changed: Plan) {
-        if let Some((plan, _)) = &mut self.plan {
-            *plan = changed;
-        }
-    }
-
     /// An action starts.
-    pub fn start(&mut self, step: ProgressStep<'_>, now: Instant) {
+    fn started(&mut self, step: ProgressStep<'_>, now: Instant) {
         let at = match self.places.get(&step.id) {
             Some(&at) if self.run.actions[at].start_us.is_none() => at,
             Some(&at) => {
@@ -175,7 +211,7 @@ impl Recorded {
     }
 
     /// An action succeeded; one that turned out to be up to date was never started.
-    pub fn finish(&mut self, step: ProgressStep<'_>, measured: Measured, warnings: &str, now: Instant) {
+    fn finished(&mut self, step: ProgressStep<'_>, measured: Measured, warnings: &str, now: Instant) {
         let fate = match measured.origin {
             Origin::Ran | Origin::Cache => Fate::Done,
             Origin::UpToDate => Fate::UpToDate,
@@ -196,31 +232,15 @@ impl Recorded {
     }
 
     /// An action failed.
-    pub fn fail(&mut self, step: ProgressStep<'_>, failure: &Failure, now: Instant) {
+    fn failed(&mut self, step: ProgressStep<'_>, failure: &Failure, now: Instant) {
         if let Some(action) = self.end(step, failure.measured, Fate::Failed, now) {
             action.failure = Some(failed(failure));
         }
         self.tally.failed += 1;
     }
 
-    /// A cache was asked for the result of an action that runs.
-    pub fn asked(&mut self, step: ProgressStep<'_>, key: &[u8; 32]) {
-        if let Some(&at) = self.places.get(&step.id) {
-            self.run.actions[at].cache = Some(CacheAnswer { key: blobs::hex(key), hit: false });
-        }
-    }
-
-    /// An engine has executed an action.
-    pub fn executed_by(&mut self, step: ProgressStep<'_>, worker: &str, times: EngineTimes) {
-        if let Some(&at) = self.places.get(&step.id) {
-            let action = &mut self.run.actions[at];
-            action.worker = Some(worker.to_owned());
-            action.engine = Some(times);
-        }
-    }
-
     /// An action is to start once more.
-    pub fn again(&mut self, step: ProgressStep<'_>, cause: &str, now: Instant) {
+    fn again(&mut self, step: ProgressStep<'_>, cause: &str, now: Instant) {
         let end = self.since(now);
         if let Some(at) = self.take(step) {
             let action = &mut self.run.actions[at];
@@ -231,7 +251,7 @@ impl Recorded {
     }
 
     /// Adds the outcomes that no event has reported so far.
-    pub fn outcomes(&mut self, outcomes: &[(ActionId, Outcome)]) {
+    fn outcomes(&mut self, outcomes: &[(ActionId, Outcome)]) {
         for (id, outcome) in outcomes {
             let Some(&at) = self.places.get(&id.index()) else { continue };
             match outcome {
@@ -250,7 +270,7 @@ impl Recorded {
     }
 
     /// The run ended.
-    pub fn summary(&mut self, now: Instant) {
+    fn ended(&mut self, now: Instant) {
         self.ended = true;
         let end = self.since(now);
         for at in self.running.drain(..) {
@@ -259,7 +279,7 @@ impl Recorded {
     }
 
     /// A phase begins or ends.
-    pub fn phase(&mut self, phase: Phase) {
+    fn phase(&mut self, phase: Phase) {
         let (start_us, end_us) = (self.since(phase.start), phase.end.map(|end| self.since(end)));
         match self.known(phase) {
             Some(at) => self.run.phases[at].end_us = end_us,
@@ -270,12 +290,6 @@ impl Recorded {
     /// Returns whether the beginning of a phase was reported.
     pub fn is_known(&self, phase: Phase) -> bool {
         self.known(phase).is_some()
-    }
-
-    /// The use of memory changed.
-    pub fn memory(&mut self, memory: MemoryUse, now: Instant) {
-        let at_us = self.since(now);
-        self.run.memory.push(MemorySample { at_us, memory });
     }
 
     fn known(&self, phase: Phase) -> Option<usize> {
@@ -378,14 +392,14 @@ mod tests {
     fn a_run_grows_and_goes_on_counting() {
         let begun = Instant::now();
         let mut recorded = Recorded::new(begun);
-        recorded.arrived(action(0));
-        recorded.plan(Plan { actions: 1, cost: 1, jobs: 1 }, begun);
-        recorded.start(step(0), begun);
-        recorded.finish(step(0), Measured::default(), "", begun);
-        recorded.arrived(action(1));
-        recorded.grown(Plan { actions: 60, cost: 60, jobs: 1 });
+        recorded.report(ProgressEvent::Arrived(&action(0)), begun);
+        recorded.report(ProgressEvent::Planned(Plan { actions: 1, cost: 1, jobs: 1 }), begun);
+        recorded.report(ProgressEvent::Started(step(0)), begun);
+        recorded.report(ProgressEvent::Finished(step(0), Measured::default(), ""), begun);
+        recorded.report(ProgressEvent::Arrived(&action(1)), begun);
+        recorded.report(ProgressEvent::Grown(Plan { actions: 60, cost: 60, jobs: 1 }), begun);
         let later = begun + Duration::from_secs(10);
-        recorded.start(step(1), later);
+        recorded.report(ProgressEvent::Started(step(1)), later);
         assert!(line::of_terminal(&recorded, later, 80).starts_with("1/60 "));
         let text = line::of_log(&recorded, later).expect("runs");
         assert!(text.starts_with("1/60 done after 10 s, about 1 s left; 1 running"), "{text}");
@@ -400,12 +414,12 @@ mod tests {
         recorded.actions([known(0)]);
         recorded.actions([]);
         recorded.more_actions([known(0)]);
-        recorded.arrived(action(0));
-        recorded.arrived(action(1));
-        recorded.start(step(1), begun);
+        recorded.report(ProgressEvent::Arrived(&action(0)), begun);
+        recorded.report(ProgressEvent::Arrived(&action(1)), begun);
+        recorded.report(ProgressEvent::Started(step(1)), begun);
         recorded.more_actions([known(1)]);
-        recorded.arrived(action(2));
-        recorded.outcomes(&[(ActionId::new(2), Outcome::NotStarted)]);
+        recorded.report(ProgressEvent::Arrived(&action(2)), begun);
+        recorded.report(ProgressEvent::Outcomes(&[(ActionId::new(2), Outcome::NotStarted)]), begun);
         let told = recorded.run.actions.iter();
         let told: Vec<_> = told.map(|one| (one.round, one.id, one.key.as_deref(), one.result)).collect();
         let expected = [

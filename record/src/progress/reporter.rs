@@ -10,8 +10,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
+use camino::Utf8Path;
 use distlto_planner::digests::Digest;
 use distlto_planner::graph::{ActionGraph, ActionId};
+use distlto_planner::shard::{self, Shard};
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::message::say;
 use distlto_prepare::mutex::lock;
@@ -21,16 +23,12 @@ use distlto_prepare::write::write_atomically;
 
 use super::recorded::{Recorded, SharedRecord};
 use super::ticker::Ticker;
-use super::{
-    JsonProgress, Phase, PlainProgress, Plan, Progress, ProgressStep, Style, TerminalProgress, UnderWay,
-};
+use super::{JsonProgress, Phase, PlainProgress, Progress, ProgressEvent, Style, TerminalProgress};
 use crate::action::ActionRecord;
-use crate::action::EngineTimes;
 use crate::cause::FailureCause;
-use crate::report::imports;
-use crate::report::summary::Summary;
-use crate::report::{Counts, Failure, Measured, Outcome};
-use crate::run::{self, EngineUse, GraphFile, MemoryUse, RunRecord};
+use crate::report::Counts;
+use crate::report::summary::{Expensive, Summary};
+use crate::run::{self, GraphFile, RunRecord};
 use crate::trace;
 use crate::why::Change;
 
@@ -110,9 +108,9 @@ impl Reporter {
     /// Shows a part of the command while it lasts.
     pub fn during<T>(&self, name: &'static str, body: impl FnOnce() -> T) -> T {
         let start = Instant::now();
-        self.phase(Phase { name, start, end: None });
+        self.report(ProgressEvent::Phase(Phase { name, start, end: None }));
         let result = body();
-        self.phase(Phase { name, start, end: Some(Instant::now()) });
+        self.report(ProgressEvent::Phase(Phase { name, start, end: Some(Instant::now()) }));
         result
     }
 
@@ -181,15 +179,14 @@ impl Reporter {
         let trace = self.trace.as_deref().map(|path| (path, trace::to_bytes(&recorded.run, now)));
         drop(recorded);
         if let Some(graph) = graph.filter(|_| self.style.json || self.style.verbose || self.log.is_some()) {
-            imports::fill(&mut summary, graph, directory);
+            fill_imports(&mut summary, graph, directory);
         }
         if let Some(counts) = lock(&self.counts).take() {
+            let event = ProgressEvent::Concluded(counts, &summary);
             if self.style.json {
-                lock(&self.inner).conclude(counts, &summary);
+                lock(&self.inner).report(event);
             }
-            if let Some(log) = &self.log {
-                lock(log).conclude(counts, &summary);
-            }
+            self.log(event);
             self.say(what, &summary, counts);
         }
         if let Some((path, trace)) = trace
@@ -216,10 +213,27 @@ impl Reporter {
         }
     }
 
-    fn each(&self, mut tell: impl FnMut(&dyn Progress)) {
-        tell(lock(&self.inner).as_ref());
+    fn log(&self, event: ProgressEvent<'_>) {
         if let Some(log) = &self.log {
-            tell(&*lock(log));
+            lock(log).report(event);
+        }
+    }
+
+    /// Adds up the counts of a run that ended, and shows them.
+    fn ended(&self, counts: Counts, wall: Duration) {
+        let mut all = lock(&self.counts);
+        let sum = all.unwrap_or_default() + counts;
+        *all = Some(sum);
+        lock(&self.recorded).run.counts = sum;
+        let failed = counts.unfinished() > 0;
+        // A distributor has a line of its own for a failure, and the conclusion reports a success.
+        let shown = if failed && self.profile.is_command {
+            counts
+        } else {
+            Counts { done: counts.done, ..Counts::default() }
+        };
+        if !self.style.json && (failed || !self.style.verbose) {
+            lock(&self.inner).report(ProgressEvent::Ended(shown, wall));
         }
     }
 }
@@ -238,6 +252,36 @@ fn begun(program: &str) -> RunRecord {
     }
 }
 
+/// Fills in instructions and imports of expensive backends, from the few index shards that a summary names. No link
+/// fails for its summary, so an unreadable shard is left out. The graph's actions are those that ran in `directory`, by label.
+fn fill_imports(summary: &mut Summary, graph: &ActionGraph, directory: Option<&Path>) {
+    for one in &mut summary.expensive {
+        // Not there if the summary is one of several graphs.
+        let _ = fill_one(one, graph, directory);
+    }
+}
+
+fn fill_one(one: &mut Expensive, graph: &ActionGraph, directory: Option<&Path>) -> Option<()> {
+    let mut labelled = graph.actions().map(|(_, action)| action).filter(|action| action.label == one.label);
+    let backend = labelled.find_map(|action| action.backend())?;
+    let place = |path: &Utf8Path| match directory {
+        Some(directory) => directory.join(path),
+        None => path.as_std_path().to_owned(),
+    };
+    let shard = shard::read(&regular::read(&place(graph.path(backend.shard))).ok()?).ok()?;
+    // A module in an archive is known by its label.
+    let own = [graph.path(backend.module).as_str(), &one.label].into_iter().find(|own| names(&shard, own))?;
+    let imports = shard.imported_from(own).map(|import| (import.name().into_owned(), import.instructions));
+    one.imports = imports.collect();
+    one.imports.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    one.own_instructions = shard.cost(own).ok()?.own_instructions;
+    Some(())
+}
+
+fn names(shard: &Shard, module: &str) -> bool {
+    shard.modules.iter().any(|named| named.path == module.as_bytes())
+}
+
 /// Whether a line on standard error can be drawn again.
 fn draws() -> bool {
     io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
@@ -250,117 +294,32 @@ impl Drop for Reporter {
 }
 
 impl Progress for Reporter {
-    fn plan(&self, plan: Plan) {
-        lock(&self.recorded).plan(plan, Instant::now());
-        self.each(|one| one.plan(plan));
-    }
-
-    fn arrived(&self, action: ActionRecord) {
-        lock(&self.recorded).arrived(action);
-    }
-
-    fn grown(&self, plan: Plan) {
-        lock(&self.recorded).grown(plan);
-        self.each(|one| one.grown(plan));
-    }
-
-    fn start(&self, step: ProgressStep<'_>) {
-        lock(&self.recorded).start(step, Instant::now());
-        self.each(|one| one.start(step));
-    }
-
-    fn finish(&self, step: ProgressStep<'_>, measured: Measured, warnings: &str) {
-        lock(&self.recorded).finish(step, measured, warnings, Instant::now());
-        self.each(|one| one.finish(step, measured, warnings));
-    }
-
-    fn fail(&self, step: ProgressStep<'_>, failure: &Failure) {
-        lock(&self.recorded).fail(step, failure, Instant::now());
-        self.each(|one| one.fail(step, failure));
-    }
-
-    fn asked(&self, step: ProgressStep<'_>, key: &[u8; 32]) {
-        lock(&self.recorded).asked(step, key);
-    }
-
-    fn executed_by(&self, step: ProgressStep<'_>, worker: &str, times: EngineTimes) {
-        lock(&self.recorded).executed_by(step, worker, times);
-    }
-
-    fn came_back(&self, step: ProgressStep<'_>, cause: &str) {
-        lock(&self.recorded).again(step, cause, Instant::now());
-    }
-
-    fn under_way(&self, under_way: UnderWay) {
-        lock(&self.recorded).under_way = under_way;
-    }
-
-    fn engines(&self, engines: &[EngineUse]) {
-        lock(&self.recorded).run.engines = engines.to_vec();
-    }
-
-    fn again(&self, step: ProgressStep<'_>, cause: &str) {
-        lock(&self.recorded).again(step, cause, Instant::now());
-        self.each(|one| one.again(step, cause));
-    }
-
-    fn retried(&self, text: &str) {
-        lock(&self.recorded).run.warnings.push(text.to_owned());
-        self.each(|one| one.retried(text));
-    }
-
-    fn outcomes(&self, outcomes: &[(ActionId, Outcome)]) {
-        lock(&self.recorded).outcomes(outcomes);
-    }
-
-    fn print(&self, lines: &str) {
-        lock(&self.inner).print(lines);
-    }
-
-    fn warned(&self, text: &str) {
-        lock(&self.recorded).run.warnings.push(text.to_owned());
-        self.each(|one| one.warned(text));
-    }
-
-    fn noted(&self, text: &str) {
-        if self.style.verbose && !self.style.json {
-            say(format_args!("{}: note: {text}", self.profile.program));
-        }
-        self.each(|one| one.noted(text));
-    }
-
-    fn summary(&self, counts: Counts, wall: Duration) {
-        lock(&self.recorded).summary(Instant::now());
-        let mut all = lock(&self.counts);
-        let sum = all.unwrap_or_default() + counts;
-        *all = Some(sum);
-        lock(&self.recorded).run.counts = sum;
-        let failed = counts.unfinished() > 0;
-        // A distributor has a line of its own for a failure, and the conclusion reports a success.
-        let told = if failed && self.profile.is_command {
-            counts
-        } else {
-            Counts { done: counts.done, ..Counts::default() }
+    fn report(&self, event: ProgressEvent<'_>) {
+        let is_news = match event {
+            ProgressEvent::Phase(phase) => phase.end.is_none() || !lock(&self.recorded).is_known(phase),
+            _ => true,
         };
-        if !self.style.json && (failed || !self.style.verbose) {
-            lock(&self.inner).summary(told, wall);
+        lock(&self.recorded).report(event, Instant::now());
+        match event {
+            ProgressEvent::Ended(counts, wall) => self.ended(counts, wall),
+            ProgressEvent::Printed(_) => lock(&self.inner).report(event),
+            ProgressEvent::Phase(phase) => {
+                // A phase that is reported only after its end was never drawn.
+                if !(is_news && phase.end.is_some() && !self.style.json) {
+                    lock(&self.inner).report(event);
+                }
+                self.log(event);
+            }
+            _ => {
+                if let ProgressEvent::Noted(text) = event
+                    && self.style.verbose
+                    && !self.style.json
+                {
+                    say(format_args!("{}: note: {text}", self.profile.program));
+                }
+                lock(&self.inner).report(event);
+                self.log(event);
+            }
         }
-    }
-
-    fn phase(&self, phase: Phase) {
-        let news = phase.end.is_none() || !lock(&self.recorded).is_known(phase);
-        lock(&self.recorded).phase(phase);
-        // A part that is reported only after its end was never drawn.
-        if !(news && phase.end.is_some() && !self.style.json) {
-            lock(&self.inner).phase(phase);
-        }
-        if let Some(log) = &self.log {
-            lock(log).phase(phase);
-        }
-    }
-
-    fn memory(&self, memory: MemoryUse) {
-        lock(&self.recorded).memory(memory, Instant::now());
-        self.each(|one| one.memory(memory));
     }
 }

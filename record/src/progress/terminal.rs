@@ -13,8 +13,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use super::plain::summary_text;
 use super::recorded::SharedRecord;
 use super::ticker::Ticker;
-use super::{Phase, Plan, Progress, ProgressStep, again_text, failure_text, line, retried_text, text::human};
-use crate::report::{Counts, Failure, Measured};
+use super::{Phase, Progress, ProgressEvent, again_text, failure_text, line, retried_text, text::human};
 
 /// How often the line is drawn.
 const TICK: Duration = Duration::from_millis(125);
@@ -70,43 +69,21 @@ fn columns() -> usize {
 }
 
 impl Progress for TerminalProgress {
-    fn plan(&self, _: Plan) {
-        self.show();
-    }
-
-    fn start(&self, _: ProgressStep<'_>) {}
-
-    fn finish(&self, _: ProgressStep<'_>, _: Measured, warnings: &str) {
-        self.print(warnings);
-    }
-
-    fn fail(&self, _: ProgressStep<'_>, failure: &Failure) {
-        self.print(&failure_text(failure));
-    }
-
-    fn again(&self, _: ProgressStep<'_>, cause: &str) {
-        self.print(&again_text(cause));
-    }
-
-    fn print(&self, lines: &str) {
-        Self::print(self, lines);
-    }
-
-    fn retried(&self, text: &str) {
-        self.print(&retried_text(text));
-    }
-
-    fn summary(&self, counts: Counts, wall: Duration) {
-        self.hide();
-        if counts.unfinished() > 0 {
-            say(format_args!("{} in {}", summary_text(counts), human(wall)));
-        }
-    }
-
-    fn phase(&self, phase: Phase) {
-        match phase.end {
-            None => self.show(),
-            Some(_) => self.hide(),
+    fn report(&self, event: ProgressEvent<'_>) {
+        match event {
+            ProgressEvent::Planned(_) | ProgressEvent::Phase(Phase { end: None, .. }) => self.show(),
+            ProgressEvent::Phase(Phase { end: Some(_), .. }) => self.hide(),
+            ProgressEvent::Finished(_, _, text) | ProgressEvent::Printed(text) => self.print(text),
+            ProgressEvent::Failed(_, failure) => self.print(&failure_text(failure)),
+            ProgressEvent::Again(_, cause) => self.print(&again_text(cause)),
+            ProgressEvent::Retried(text) => self.print(&retried_text(text)),
+            ProgressEvent::Ended(counts, wall) => {
+                self.hide();
+                if counts.unfinished() > 0 {
+                    say(format_args!("{} in {}", summary_text(counts), human(wall)));
+                }
+            }
+            _ => {}
         }
     }
 }

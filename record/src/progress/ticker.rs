@@ -74,7 +74,7 @@ mod tests {
 
     use super::*;
     use crate::progress::recorded::Recorded;
-    use crate::progress::{Plan, ProgressStep};
+    use crate::progress::{Plan, ProgressEvent, ProgressStep};
 
     #[derive(Clone, Default)]
     struct Out(Arc<Mutex<Vec<u8>>>);
@@ -97,9 +97,10 @@ mod tests {
         let ticker = Ticker::new(recorded.clone(), "distlto", Duration::from_millis(5), out.clone());
         thread::sleep(Duration::from_millis(40));
         assert_eq!(out.0.lock().expect("no panic").as_slice(), b"", "nothing runs");
-        lock(&recorded).plan(Plan { actions: 2, cost: 2, jobs: 1 }, begun);
+        let plan = Plan { actions: 2, cost: 2, jobs: 1 };
+        lock(&recorded).report(ProgressEvent::Planned(plan), begun);
         let step = ProgressStep { id: 0, kind: ActionKind::Opt, label: "a.o", cost: 1, lane: 0, command: "" };
-        lock(&recorded).start(step, begun);
+        lock(&recorded).report(ProgressEvent::Started(step), begun);
         let mut lines = String::new();
         while lines.lines().count() < 3 {
             assert!(begun.elapsed() < Duration::from_secs(60), "no lines");

@@ -308,8 +308,8 @@ mod tests {
 
     use super::*;
     use crate::progress::recorded::Recorded;
-    use crate::progress::{Phase, Plan, ProgressStep};
-    use crate::report::{Measured, Phases, Span};
+    use crate::progress::{Phase, Plan, ProgressEvent, ProgressStep};
+    use crate::report::{Counts, Measured, Phases, Span};
     use crate::run::MemoryUse;
     use crate::why::{Change, What};
 
@@ -345,8 +345,8 @@ mod tests {
                 phases: Phases { verify: Some(span), ..Phases::default() },
             };
             let (start, end) = (self.at(from + 1), self.at(to + 1));
-            self.recorded.start(step, start);
-            self.recorded.finish(step, measured, "", end);
+            self.recorded.report(ProgressEvent::Started(step), start);
+            self.recorded.report(ProgressEvent::Finished(step, measured, ""), end);
         }
     }
 
@@ -359,17 +359,17 @@ mod tests {
         let begun = Instant::now();
         let mut clock = Clock { begun, recorded: Recorded::new(begun) };
         let phase = |name, start, end| Phase { name, start, end: Some(end) };
-        clock.recorded.phase(phase("thin link", clock.at(0), clock.at(10)));
-        clock.recorded.plan(Plan { actions: 4, cost: 4, jobs: 2 }, begun);
+        clock.recorded.report(ProgressEvent::Phase(phase("thin link", clock.at(0), clock.at(10))), begun);
+        clock.recorded.report(ProgressEvent::Planned(Plan { actions: 4, cost: 4, jobs: 2 }), begun);
         clock.ran(1, ActionKind::Opt, "a.o", 0, (10, 40), Origin::Ran);
         clock.ran(2, ActionKind::Opt, "b.o", 1, (10, 30), Origin::Ran);
         clock.ran(3, ActionKind::Opt, "c.o", 0, (40, 50), Origin::Ran);
         clock.ran(4, ActionKind::Opt, "d.o", 1, (30, 30), Origin::Cache);
         let memory = MemoryUse { in_use: 5 << 20, budget: Some(8 << 20) };
-        clock.recorded.memory(memory, clock.at(10));
-        clock.recorded.memory(MemoryUse { in_use: 1 << 20, ..memory }, clock.at(40));
-        clock.recorded.summary(clock.at(51));
-        clock.recorded.phase(phase("final link", clock.at(52), clock.at(57)));
+        clock.recorded.report(ProgressEvent::Memory(memory), clock.at(10));
+        clock.recorded.report(ProgressEvent::Memory(MemoryUse { in_use: 1 << 20, ..memory }), clock.at(40));
+        clock.recorded.report(ProgressEvent::Ended(Counts::default(), Duration::ZERO), clock.at(51));
+        clock.recorded.report(ProgressEvent::Phase(phase("final link", clock.at(52), clock.at(57))), begun);
         let now = clock.at(60);
         (clock.recorded, now)
     }
@@ -432,7 +432,7 @@ mod tests {
     fn one_long_backend_on_many_workers_is_the_best_possible() {
         let begun = Instant::now();
         let mut clock = Clock { begun, recorded: Recorded::new(begun) };
-        clock.recorded.plan(Plan { actions: 2, cost: 2, jobs: 64 }, begun);
+        clock.recorded.report(ProgressEvent::Planned(Plan { actions: 2, cost: 2, jobs: 64 }), begun);
         clock.ran(0, ActionKind::Opt, "a.o", 0, (0, 100), Origin::Ran);
         clock.ran(1, ActionKind::Opt, "b.o", 1, (0, 5), Origin::Ran);
         assert_eq!(summary(&clock.recorded, clock.at(101)).efficiency, Some(1.0));
@@ -451,7 +451,7 @@ mod tests {
     fn steps_of_a_graph_are_steps_of_the_critical_path() {
         let begun = Instant::now();
         let mut clock = Clock { begun, recorded: Recorded::new(begun) };
-        clock.recorded.plan(Plan { actions: 3, cost: 3, jobs: 2 }, begun);
+        clock.recorded.report(ProgressEvent::Planned(Plan { actions: 3, cost: 3, jobs: 2 }), begun);
         clock.ran(0, ActionKind::ThinLink, "app", 0, (0, 10), Origin::Ran);
         clock.ran(1, ActionKind::Opt, "a.o", 0, (10, 20), Origin::Ran);
         clock.ran(2, ActionKind::Link, "app", 0, (20, 25), Origin::Ran);
