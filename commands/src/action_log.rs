@@ -18,9 +18,9 @@ use distlto_planner::state::Place;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::json_lines::{JsonLines, line};
 use distlto_prepare::mutex::lock;
-use distlto_record::action::{ActionRecord, Fate};
+use distlto_record::action::{ActionRecord, ActionStatus};
 use distlto_record::progress::Reporter;
-use distlto_record::why::{Change, Explainer, What};
+use distlto_record::why::{Change, ChangeKind, Explainer};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -32,7 +32,7 @@ const SLACK: usize = 1024;
 /// A line of the log.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Line {
+enum LogLine {
     File { number: u32, path: Utf8PathBuf, content: String },
     Action(LoggedAction),
 }
@@ -86,7 +86,7 @@ impl ActionLog {
 
     fn of(directory: &Path, root: &Path) -> (Self, usize) {
         let lines = JsonLines::new(&Place::ActionLog.path(directory), HEADER);
-        let read: Vec<Line> = lines.read();
+        let read: Vec<LogLine> = lines.read();
         let count = read.len();
         let mut logged = Logged::default();
         read.into_iter().for_each(|line| logged.take(line));
@@ -110,10 +110,10 @@ impl ActionLog {
         let graph = explainer.graph();
         self.with(|logged| {
             let Some(earlier) = logged.action(graph, id) else {
-                return Ok(vec![Change::of(What::FirstTime)]);
+                return Ok(vec![Change::of(ChangeKind::FirstTime)]);
             };
             if earlier.command != command(graph, id) {
-                return Ok(vec![Change::of(What::Command)]);
+                return Ok(vec![Change::of(ChangeKind::Command)]);
             }
             let versions = |numbers: &[u32]| -> HashMap<&Utf8Path, Digest> {
                 let versions = numbers.iter().filter_map(|number| logged.files.get(number));
@@ -122,8 +122,8 @@ impl ActionLog {
             let written = versions(&earlier.outputs);
             for path in graph.action(id).outputs().map(|output| graph.path(output)) {
                 let what = match self.content(path)? {
-                    None => What::OutputMissing,
-                    Some(content) if written.get(path) != Some(&content) => What::OutputChanged,
+                    None => ChangeKind::OutputMissing,
+                    Some(content) if written.get(path) != Some(&content) => ChangeKind::OutputChanged,
                     Some(_) => continue,
                 };
                 return Ok(vec![Change::named(what, path.as_str())]);
@@ -148,14 +148,14 @@ impl ActionLog {
                 return Err(IoError::on("read", path)(io::ErrorKind::NotFound.into()));
             }
             match read.remove(path) {
-                None => added.push(Change::named(What::InputAdded, path.as_str())),
+                None => added.push(Change::named(ChangeKind::InputAdded, path.as_str())),
                 before if before != now => changed.push(explainer.input(id, path)),
                 Some(_) => {}
             }
         }
         let mut removed: Vec<_> = read.into_keys().collect();
         removed.sort_unstable();
-        let removed = removed.into_iter().map(|path| Change::named(What::InputRemoved, path.as_str()));
+        let removed = removed.into_iter().map(|path| Change::named(ChangeKind::InputRemoved, path.as_str()));
         Ok(changed.into_iter().chain(added).chain(removed).collect())
     }
 
@@ -175,7 +175,7 @@ impl ActionLog {
             if why.is_empty()
                 && let Some(dependency) = graph.dependencies(*id).into_iter().find(|id| runs[id.index()])
             {
-                why.push(Change::named(What::Dependency, &graph.action(dependency).label));
+                why.push(Change::named(ChangeKind::Dependency, &graph.action(dependency).label));
             }
             runs[id.index()] = !why.is_empty();
         }
@@ -194,7 +194,7 @@ impl ActionLog {
                     }
                 }
                 if why.is_empty() {
-                    action.result = Fate::Kept;
+                    action.result = ActionStatus::Kept;
                     action.outputs.iter_mut().for_each(|output| output.after.clone_from(&output.before));
                 }
                 action.why = why;
@@ -220,7 +220,7 @@ impl ActionLog {
             versions.into_iter().map(|version| logged.number(version, &mut new)).collect()
         };
         let (inputs, outputs) = (numbers(inputs), numbers(outputs));
-        new.push(Line::Action(LoggedAction { command: command(graph, id), inputs, outputs }));
+        new.push(LogLine::Action(LoggedAction { command: command(graph, id), inputs, outputs }));
         let mut lines = lock(&self.lines);
         for line in new {
             lines.append(&line)?;
@@ -246,16 +246,16 @@ impl ActionLog {
 
 impl Logged {
     /// Adds a line. An action with an undefined file is left out: the line of that file is damaged.
-    fn take(&mut self, line: Line) {
+    fn take(&mut self, line: LogLine) {
         match line {
-            Line::File { number, path, content } => {
+            LogLine::File { number, path, content } => {
                 // A damaged number may be that of another file.
                 if let (Some(content), false) = (Digest::parse(&content), self.files.contains_key(&number)) {
                     self.numbers.insert((path.clone(), content), number);
                     self.files.insert(number, (path, content));
                 }
             }
-            Line::Action(action) => {
+            LogLine::Action(action) => {
                 let is_whole =
                     action.inputs.iter().chain(&action.outputs).all(|number| self.files.contains_key(number));
                 let name = action.outputs.first().and_then(|number| self.files.get(number));
@@ -272,7 +272,7 @@ impl Logged {
     }
 
     /// The number of a file, which a line defines if it is new.
-    fn number(&mut self, version: Version, new: &mut Vec<Line>) -> u32 {
+    fn number(&mut self, version: Version, new: &mut Vec<LogLine>) -> u32 {
         if let Some(&number) = self.numbers.get(&version) {
             return number;
         }
@@ -282,19 +282,19 @@ impl Logged {
         self.numbers.insert(version.clone(), number);
         self.files.insert(number, version.clone());
         let (path, content) = version;
-        new.push(Line::File { number, path, content: content.to_string() });
+        new.push(LogLine::File { number, path, content: content.to_string() });
         number
     }
 
     /// The lines that are not outdated.
-    fn live(&self) -> Vec<Line> {
+    fn live(&self) -> Vec<LogLine> {
         let used = self.actions.values().flat_map(|action| action.inputs.iter().chain(&action.outputs));
         let used: HashSet<u32> = used.copied().collect();
         let files = used.into_iter().filter_map(|number| {
             let (path, content) = self.files.get(&number)?;
-            Some(Line::File { number, path: path.clone(), content: content.to_string() })
+            Some(LogLine::File { number, path: path.clone(), content: content.to_string() })
         });
-        files.chain(self.actions.values().cloned().map(Line::Action)).collect()
+        files.chain(self.actions.values().cloned().map(LogLine::Action)).collect()
     }
 }
 

@@ -50,7 +50,7 @@ use distlto_record::action::ActionRecord;
 use distlto_record::progress::text::{human, printable};
 use distlto_record::progress::{JsonProgress, Profile, Reporter};
 use distlto_record::report::Report;
-use distlto_record::why::{Change, What};
+use distlto_record::why::{Change, ChangeKind};
 use linker::ParentLinker;
 use modules::{JobDirectory, ModulesError};
 use save::{SaveError, Saved};
@@ -315,7 +315,7 @@ fn print_repeat_lines(saved: Option<&Path>, hints: bool) {
 /// Returns the record of a job. Its only reason is the linker's request, since nothing is kept between links.
 fn requested(graph: &ActionGraph, id: ActionId) -> ActionRecord {
     let mut action = ActionRecord::of(graph, id);
-    action.why = vec![Change::of(What::Requested)];
+    action.why = vec![Change::of(ChangeKind::Requested)];
     action
 }
 

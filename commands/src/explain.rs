@@ -19,7 +19,7 @@ use distlto_prepare::names::escape_path;
 use distlto_prepare::regular;
 use distlto_prepare::text::printable;
 use distlto_prepare::write::to_standard_output;
-use distlto_record::action::{ActionRecord, Fate};
+use distlto_record::action::{ActionRecord, ActionStatus};
 use distlto_record::inspect::{Inspection, counted};
 use distlto_record::progress::text::human;
 use distlto_record::run::RunRecord;
@@ -84,7 +84,7 @@ pub fn run(args: &ExplainArgs, cancel: &Cancel) -> Result<u8, LinkDescriptionErr
             if args.json { edit.to_json() } else { edit.to_string() }
         }
         None => {
-            let module = Module::of(&seen, number);
+            let module = ExplainedModule::of(&seen, number);
             if args.json { module.to_json() } else { module.text() }
         }
     };
@@ -93,7 +93,7 @@ pub fn run(args: &ExplainArgs, cancel: &Cancel) -> Result<u8, LinkDescriptionErr
 }
 
 /// The facts about a module.
-struct Module<'a> {
+struct ExplainedModule<'a> {
     seen: &'a LinkDescription,
     number: usize,
     inspection: Inspection,
@@ -103,7 +103,7 @@ struct Module<'a> {
     last: Option<(&'a RunRecord, &'a ActionRecord)>,
 }
 
-impl<'a> Module<'a> {
+impl<'a> ExplainedModule<'a> {
     fn of(seen: &'a LinkDescription, number: usize) -> Self {
         let known = &seen.modules[number];
         let kept = shard_of(seen, number);
@@ -177,7 +177,7 @@ impl<'a> Module<'a> {
             .as_ref()
             .map_or("", |cache| if cache.hit { " (a cache had its object)" } else { "" });
         match action.result {
-            Fate::Done => {
+            ActionStatus::Done => {
                 let same = action.outputs.iter().all(|out| out.before == out.after);
                 let object = match same {
                     _ if action.outputs.iter().all(|out| out.after.is_none()) => "",
@@ -186,14 +186,16 @@ impl<'a> Module<'a> {
                 };
                 format!("in the last run its backend ran{cache}{why}{object}\n")
             }
-            Fate::SameImports => {
+            ActionStatus::SameImports => {
                 let although = reasons("although");
                 format!(
                     "in the last run its backend did not have to run: what it imports is the same{although}\n"
                 )
             }
-            Fate::Kept | Fate::UpToDate => "in the last run its backend did not have to run\n".to_owned(),
-            Fate::Failed => format!("in the last run its backend failed{why}\n"),
+            ActionStatus::Kept | ActionStatus::UpToDate => {
+                "in the last run its backend did not have to run\n".to_owned()
+            }
+            ActionStatus::Failed => format!("in the last run its backend failed{why}\n"),
             _ => format!("in the last run its backend did not end{why}\n"),
         }
     }

@@ -62,7 +62,7 @@ fn remembered(
     let flags = asked(linker, &question, runner).ok()?;
     let files = [program.clone()].into_iter().chain(program_files::libraries(&program).unwrap_or_default());
     let files = files.map(|file| (file.clone(), fingerprint(&file))).collect();
-    lock(answers).add(Answer { key, files, flags: flags.clone() });
+    lock(answers).add(CachedFlags { key, files, flags: flags.clone() });
     flags
 }
 
@@ -106,7 +106,7 @@ fn asked(linker: &[Word], question: &[Word], runner: &dyn Runner) -> io::Result<
 
 /// An answer, with the conditions under which it is valid.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Answer {
+struct CachedFlags {
     key: String,
     /// The linker's program and libraries, each with a fingerprint of its content.
     files: Vec<(PathBuf, String)>,
@@ -114,7 +114,7 @@ struct Answer {
     flags: Option<LinkerFlags>,
 }
 
-impl Answer {
+impl CachedFlags {
     fn holds(&self) -> bool {
         self.files.iter().all(|(file, known)| fingerprint(file) == *known)
     }
@@ -124,13 +124,13 @@ impl Answer {
 #[derive(Debug)]
 struct Answers {
     file: Option<JsonLines>,
-    known: HashMap<String, Answer>,
+    known: HashMap<String, CachedFlags>,
 }
 
 impl Answers {
     fn load(place: Option<PathBuf>) -> Self {
         let mut file = place.map(|place| JsonLines::new(&place, HEADER));
-        let mut records = file.as_ref().map(JsonLines::read::<Answer>).unwrap_or_default();
+        let mut records = file.as_ref().map(JsonLines::read::<CachedFlags>).unwrap_or_default();
         if let Some(file) = file.as_mut().filter(|_| records.len() > MANY) {
             records.drain(..records.len() - MANY / 2);
             // If it cannot be rewritten, it is only long.
@@ -144,7 +144,7 @@ impl Answers {
         self.known.get(key).filter(|answer| answer.holds()).map(|answer| answer.flags.clone())
     }
 
-    fn add(&mut self, answer: Answer) {
+    fn add(&mut self, answer: CachedFlags) {
         if let Some(file) = &mut self.file {
             // An answer that cannot be stored is asked for again.
             let _ = file.append(&answer);

@@ -251,13 +251,13 @@ struct Plan {
 
 /// The files that a command line of one module names.
 #[derive(Debug, Clone, Copy)]
-struct Named<'a> {
+struct CommandFiles<'a> {
     out: &'a Utf8Path,
     input: &'a Utf8Path,
     index: &'a Utf8Path,
 }
 
-impl<'a> Named<'a> {
+impl<'a> CommandFiles<'a> {
     /// `None` for a command line of a slice.
     fn of(args: &'a OptArgs) -> Option<Self> {
         Some(Self { out: args.out.as_deref()?, input: args.input.as_deref()?, index: args.index.as_deref()? })
@@ -265,7 +265,7 @@ impl<'a> Named<'a> {
 }
 
 impl Plan {
-    fn of(named: Named<'_>) -> Self {
+    fn of(named: CommandFiles<'_>) -> Self {
         Self { module: named.input.to_string(), shard: named.index.to_string(), ..Self::default() }
     }
 }
@@ -278,7 +278,7 @@ pub fn run(args: &OptArgs) -> Result<u8, OptError> {
 
 /// [`run`] with a token of the caller's.
 pub fn run_until(args: &OptArgs, cancel: &Cancel) -> Result<u8, OptError> {
-    let Some(named) = Named::of(args) else { return slice::run(args, cancel) };
+    let Some(named) = CommandFiles::of(args) else { return slice::run(args, cancel) };
     let plan = match &args.darwin.shared_args {
         Some(shared) => darwin::plan(args, named, shared)?,
         None => gnu::plan(args, named)?,

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use distlto_commands::action_log::ActionLog;
 use distlto_planner::graph::{ActionGraph, ActionId, ActionKind, Decided, FileId, Listed};
-use distlto_record::why::{self, Change, Explainer, What};
+use distlto_record::why::{self, Change, ChangeKind, Explainer};
 
 /// An action that names its files by path.
 fn add(graph: &mut ActionGraph, args: &[&str], inputs: &[&str], outputs: &[&str]) -> ActionId {
@@ -101,7 +101,7 @@ fn each_difference_is_a_reason() {
     let log = log(directory);
     let last = graph.actions().map(|(id, _)| id).last().expect("an action");
     let changes = log.changes(&Explainer::new(&graph), last).expect("files can be read");
-    assert_eq!(changes, [Change::named(What::Input, "middle")]);
+    assert_eq!(changes, [Change::named(ChangeKind::Input, "middle")]);
 
     fs::remove_file(directory.join("a")).expect("removed");
     write("middle", "middle");

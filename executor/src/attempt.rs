@@ -130,7 +130,8 @@ fn attempt(
     let described = context.describer.and_then(|describer| describer.describe(job));
     let described = described.as_ref();
     outcome.key = described.filter(|_| !context.caches.is_empty()).map(|described| described.key().0);
-    let work = Work { job, context, outputs: &outputs, expected, described, imported: OnceLock::new() };
+    let work =
+        VerifiedJob { job, context, outputs: &outputs, expected, described, imported: OnceLock::new() };
     let (found, origin) = work.look_up(site).map_err(io)?;
     outcome.import_cpu = work.import_cpu();
     let looked = !context.caches.is_empty() || work.imported.get().is_some();
@@ -160,7 +161,7 @@ fn attempt(
 
 /// Executes a job without a cached result. Returns the time at which verification of the result began.
 fn execute(
-    work: &Work<'_>,
+    work: &VerifiedJob<'_>,
     mut request: ExecutionRequest<'_>,
     outcome: &mut JobAttempt,
 ) -> Result<Instant, Cause> {
@@ -216,7 +217,7 @@ enum CacheLookup {
 }
 
 /// A job after verification of its inputs.
-struct Work<'a> {
+struct VerifiedJob<'a> {
     job: &'a Job<'a>,
     context: &'a Context<'a>,
     outputs: &'a [Output<'a>],
@@ -228,7 +229,7 @@ struct Work<'a> {
     imported: OnceLock<(ImportStep, Described<'a>)>,
 }
 
-impl Work<'_> {
+impl VerifiedJob<'_> {
     fn check(&self, status: ExitStatus, stderr: &Captured) -> Result<(), Refused> {
         check_result(self.job.label, status, stderr, self.outputs, &self.expected)
     }

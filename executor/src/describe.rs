@@ -85,13 +85,13 @@ pub struct Toolchains {
     /// Whether the user has asked for results by content, so that a job without a description is worth a warning.
     is_asked: bool,
     environment: Vec<(String, String)>,
-    known: Mutex<HashMap<usize, Known>>,
+    known: Mutex<HashMap<usize, TemplateFacts>>,
     notes: Mutex<BTreeSet<String>>,
 }
 
 /// Knowledge about all commands of one template.
 #[derive(Debug, Clone)]
-struct Known {
+struct TemplateFacts {
     /// Held, so that the template's address stays its own.
     _template: Arc<Template>,
     /// `None` for commands that have no description.
@@ -311,7 +311,10 @@ impl<'a> Describer<'a> {
         let new = || {
             let toolchain = self.look(job, &template);
             let note = |reason| self.toolchains.note(format!("results are not kept: {reason}"));
-            Known { _template: Arc::clone(&template), toolchain: toolchain.map_err(note).ok().map(Arc::new) }
+            TemplateFacts {
+                _template: Arc::clone(&template),
+                toolchain: toolchain.map_err(note).ok().map(Arc::new),
+            }
         };
         known.entry(Arc::as_ptr(&template).addr()).or_insert_with(new).toolchain.clone()
     }

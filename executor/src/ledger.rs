@@ -174,9 +174,9 @@ impl Ledger {
     }
 
     /// Reads the entries of all other runs, with the directory locked.
-    fn read(&self, own: Option<&Path>) -> Result<Found, LedgerError> {
+    fn read(&self, own: Option<&Path>) -> Result<LedgerContents, LedgerError> {
         let failed = || IoError::on("read", &self.place);
-        let mut found = Found { others: Vec::new(), has_own: false };
+        let mut found = LedgerContents { others: Vec::new(), has_own: false };
         for entry in fs::read_dir(&self.place).map_err(failed())? {
             let name: OsString = entry.map_err(failed())?.file_name();
             if !name.as_encoded_bytes().starts_with(PREFIX.as_bytes()) {
@@ -194,7 +194,7 @@ impl Ledger {
 }
 
 /// The contents of a ledger.
-struct Found {
+struct LedgerContents {
     others: Vec<Holding>,
     has_own: bool,
 }

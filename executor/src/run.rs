@@ -53,7 +53,7 @@ pub use arrivals::{Arrival, Arrivals, Incoming, arrivals};
 use distlto_record::progress::{Progress, ProgressEvent};
 use distlto_record::report::{Failure, Measured, Outcome, Report};
 use event::Event;
-use runner::{RunLoop, Work};
+use runner::{RunLoop, RunWork};
 use workers::Workers;
 
 /// Provides the input files of an action.
@@ -240,7 +240,7 @@ fn run_all<'g>(
     let warm = options.spawner.is_warm();
     let estimates = Estimates::new(&graph, wanted, history, directory, warm, options.name);
     let schedule = Schedule::new(&graph, wanted, options.policy, |id| estimates.weight(id));
-    let work = Work { graph, schedule, estimates, incoming };
+    let work = RunWork { graph, schedule, estimates, incoming };
     in_context(options, |context| {
         let plan = work.plan(jobs);
         progress.report(ProgressEvent::Planned(plan));
@@ -250,7 +250,7 @@ fn run_all<'g>(
             let workers = Workers::new(scope, context, options.provide, sender);
             RunLoop::new(work, plan, options, hooks, workers, tokens).drive()
         });
-        let Work { graph, schedule, estimates, .. } = work;
+        let RunWork { graph, schedule, estimates, .. } = work;
         let report = Report {
             outcomes: outcomes(&schedule, ended),
             wall: start.elapsed(),

@@ -108,7 +108,7 @@ pub fn first_of_split_unit(bytes: &[u8]) -> Result<Option<Vec<u8>>, BitcodeError
 
 /// State during the walk.
 #[derive(Default)]
-struct Reader {
+struct ModuleReader {
     walk: Walk,
     producer: Vec<u8>,
     modules: u32,
@@ -124,7 +124,7 @@ struct Reader {
 
 fn read_stream(bytes: &[u8]) -> Result<Module, BitcodeError> {
     let mut top = bitcode::open(bytes)?;
-    let mut reader = Reader::default();
+    let mut reader = ModuleReader::default();
     while let Item::Block(block) = top.next(&mut reader.walk)? {
         match block.id {
             bitcode::IDENTIFICATION_BLOCK if reader.producer.is_empty() => reader.identification(block)?,
@@ -156,7 +156,7 @@ fn text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
-impl Reader {
+impl ModuleReader {
     fn identification(&mut self, block: SubBlock<'_>) -> Result<(), BitcodeError> {
         let mut block = block.open(&self.walk);
         loop {

@@ -35,7 +35,7 @@ struct Group {
 }
 
 #[derive(Default)]
-struct Reader {
+struct ProcessorReader {
     walk: Walk,
     version: u64,
     groups: HashMap<u64, Group>,
@@ -46,7 +46,7 @@ struct Reader {
 /// Reads raw or wrapped bitcode of LLVM 14 or later.
 pub fn read(bytes: &[u8]) -> Result<Processors, BitcodeError> {
     let mut top = bitcode::open(bytes)?;
-    let mut reader = Reader::default();
+    let mut reader = ProcessorReader::default();
     while let Item::Block(block) = top.next(&mut reader.walk)? {
         if block.id == MODULE_BLOCK {
             // A split unit holds two modules, each with groups and lists of its own.
@@ -58,7 +58,7 @@ pub fn read(bytes: &[u8]) -> Result<Processors, BitcodeError> {
     Ok(reader.found)
 }
 
-impl Reader {
+impl ProcessorReader {
     fn module(&mut self, block: SubBlock<'_>) -> Result<(), BitcodeError> {
         let mut block = block.open(&self.walk);
         loop {

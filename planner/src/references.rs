@@ -104,7 +104,7 @@ pub fn read(bytes: &[u8]) -> Result<Option<References>, BitcodeError> {
             _ => {}
         }
     }
-    let (Some(Module { source, places, summaries: Some((is_thin, of)) }), Some(names)) = (found, names)
+    let (Some(ModuleValues { source, places, summaries: Some((is_thin, of)) }), Some(names)) = (found, names)
     else {
         return Ok(None);
     };
@@ -130,7 +130,7 @@ pub fn read(bytes: &[u8]) -> Result<Option<References>, BitcodeError> {
 type Summaries = HashMap<u64, Definition>;
 
 /// A module's content by value numbers.
-struct Module {
+struct ModuleValues {
     source: Vec<u8>,
     /// Where the name of each value is.
     places: Vec<(u64, u64)>,
@@ -138,9 +138,9 @@ struct Module {
     summaries: Option<(bool, Summaries)>,
 }
 
-fn module(block: SubBlock<'_>, walk: &mut Walk) -> Result<Module, BitcodeError> {
+fn module(block: SubBlock<'_>, walk: &mut Walk) -> Result<ModuleValues, BitcodeError> {
     let mut block = block.open(walk);
-    let mut module = Module { source: Vec::new(), places: Vec::new(), summaries: None };
+    let mut module = ModuleValues { source: Vec::new(), places: Vec::new(), summaries: None };
     loop {
         match block.next(walk)? {
             Item::Record(code) if VALUES.contains(&code) => {

@@ -234,7 +234,7 @@ pub fn read(bytes: &[u8]) -> Result<Shard, BitcodeError> {
 pub fn modules(bytes: &[u8]) -> Result<Vec<ShardModule>, BitcodeError> {
     let names = || {
         let mut top = bitcode::open(bytes)?;
-        let mut reader = Reader { names_only: true, ..Reader::default() };
+        let mut reader = ShardReader { names_only: true, ..ShardReader::default() };
         while let Item::Block(block) = top.next(&mut reader.walk)? {
             if block.id == bitcode::MODULE_BLOCK {
                 reader.index(block)?;
@@ -248,7 +248,7 @@ pub fn modules(bytes: &[u8]) -> Result<Vec<ShardModule>, BitcodeError> {
 
 /// State during the walk. Module numbers are those of the path table, which need not be in order.
 #[derive(Default)]
-struct Reader {
+struct ShardReader {
     walk: Walk,
     format: u64,
     modules: Vec<ShardModule>,
@@ -267,7 +267,7 @@ struct Summary {
 
 fn read_stream(bytes: &[u8]) -> Result<Shard, BitcodeError> {
     let mut top = bitcode::open(bytes)?;
-    let mut reader = Reader::default();
+    let mut reader = ShardReader::default();
     let mut index = false;
     let mut string_table = false;
     while let Item::Block(block) = top.next(&mut reader.walk)? {
@@ -290,7 +290,7 @@ fn read_stream(bytes: &[u8]) -> Result<Shard, BitcodeError> {
     }
 }
 
-impl Reader {
+impl ShardReader {
     fn index(&mut self, block: SubBlock<'_>) -> Result<(), BitcodeError> {
         let mut block = block.open(&self.walk);
         loop {

@@ -65,10 +65,10 @@ pub fn unpack(request: &RuleUnpack<'_>) -> Result<Unpacked, PrepareError> {
         let kind = kind::classify(&content);
         let object = object_in(request.archive, raw, kind, &content, request.fat_lto)?;
         object.map(|bytes| staged.write(name, bytes)).transpose()?;
-        Ok(if object.is_some() { Placed::Written } else { Placed::LeftOut(kind) })
+        Ok(if object.is_some() { MemberOutcome::Written } else { MemberOutcome::LeftOut(kind) })
     })?;
     let left_out = placed.iter().zip(members).filter_map(|(placed, raw)| match placed {
-        Placed::LeftOut(kind) if raw.name != RUST_METADATA => Some((raw.display.clone(), *kind)),
+        MemberOutcome::LeftOut(kind) if raw.name != RUST_METADATA => Some((raw.display.clone(), *kind)),
         _ => None,
     });
     let left_out = left_out.collect();
@@ -80,7 +80,7 @@ pub fn unpack(request: &RuleUnpack<'_>) -> Result<Unpacked, PrepareError> {
     };
     let files: Vec<&str> = order
         .iter()
-        .filter(|&&at| matches!(placed[at], Placed::Written))
+        .filter(|&&at| matches!(placed[at], MemberOutcome::Written))
         .map(|&at| names[at].as_str())
         .collect();
     if let Some(stranger) = staged.stranger(&files)? {
@@ -95,7 +95,7 @@ pub fn unpack(request: &RuleUnpack<'_>) -> Result<Unpacked, PrepareError> {
     Ok(Unpacked { files, description: describe(archive), left_out })
 }
 
-enum Placed {
+enum MemberOutcome {
     Written,
     LeftOut(Kind),
 }

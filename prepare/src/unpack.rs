@@ -72,7 +72,7 @@ fn unpack_into(request: &Unpack<'_>, directory: &Path) -> Result<Manifest, Prepa
     let contents = Contents::read(request.archive, archive, request.architecture)?;
     let files = names::member_file_names(contents.members.iter().map(|member| member.name.as_slice()));
     claim(&previous, &mut current, files.iter().map(String::as_str), directory)?;
-    let placed: Result<Vec<Placed>, PrepareError> = contents
+    let placed: Result<Vec<UnpackedMember>, PrepareError> = contents
         .members
         .par_iter()
         .zip(files)
@@ -110,7 +110,7 @@ fn key(request: &Unpack<'_>, archive: &[u8]) -> Option<blake3::Hash> {
 fn finish(
     mut current: UnpackRecord,
     directory: &Path,
-    placed: Vec<Placed>,
+    placed: Vec<UnpackedMember>,
     mut sources: Vec<Option<MemberSource>>,
 ) -> Result<Manifest, PrepareError> {
     let mut states = BTreeMap::new();
@@ -188,7 +188,7 @@ pub(crate) fn object_in<'a>(
     }
 }
 
-struct Placed {
+struct UnpackedMember {
     member: Member,
     /// The state of the written file.
     state: Option<FileStamp>,
@@ -203,11 +203,11 @@ fn place_kept(
     directory: &Path,
     store: &Store,
     kept: Manifest,
-) -> Result<Option<Vec<Placed>>, PrepareError> {
+) -> Result<Option<Vec<UnpackedMember>>, PrepareError> {
     claim(previous, current, kept.written().map(|(_, file)| file), directory)?;
-    let place = |member: Member| -> Result<Option<Placed>, PrepareError> {
+    let place = |member: Member| -> Result<Option<UnpackedMember>, PrepareError> {
         let (Some(file), Some(hex)) = (&member.file, &member.digest) else {
-            return Ok(Some(Placed { member, state: None, source: None }));
+            return Ok(Some(UnpackedMember { member, state: None, source: None }));
         };
         let path = directory.join(file);
         let Ok(digest) = blake3::Hash::from_hex(hex) else { return Ok(None) };
@@ -217,7 +217,7 @@ fn place_kept(
             return Ok(None);
         }
         let state = Some(state_of(&path)?);
-        Ok(Some(Placed { member, state, source: None }))
+        Ok(Some(UnpackedMember { member, state, source: None }))
     };
     kept.members.into_par_iter().map(place).collect()
 }
@@ -238,7 +238,7 @@ fn place(
     contents: &Contents,
     raw: &RawMember,
     file: String,
-) -> Result<Placed, PrepareError> {
+) -> Result<UnpackedMember, PrepareError> {
     let content = contents.bytes(raw)?;
     let source = match (&content, &raw.content) {
         (Bytes::Beside(input), Content::Beside { path, .. }) => Some(MemberSource::of(path, input)),
@@ -248,7 +248,7 @@ fn place(
     let mut member =
         Member { name: raw.display.clone(), file: None, kind, size: content.len() as u64, digest: None };
     let Some(bytes) = object_in(request.archive, raw, kind, &content, request.fat_lto)? else {
-        return Ok(Placed { member, state: None, source });
+        return Ok(UnpackedMember { member, state: None, source });
     };
     let digest = blake3::hash(bytes);
     let hex = digest.to_hex().to_string();
@@ -265,5 +265,5 @@ fn place(
     member.size = bytes.len() as u64;
     member.file = Some(file);
     member.digest = Some(hex);
-    Ok(Placed { member, state: Some(state), source })
+    Ok(UnpackedMember { member, state: Some(state), source })
 }

@@ -32,7 +32,7 @@ struct HelperRequest<'a> {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct HelperOutput {
     #[serde(default)]
     headers: HelperHeaders,
     expires: Option<String>,
@@ -100,7 +100,7 @@ impl Credentials {
         if !output.status.success() {
             return Err(format!("it failed: {}", output.status));
         }
-        let answer: Answer = serde_json::from_slice(&output.stdout)
+        let answer: HelperOutput = serde_json::from_slice(&output.stdout)
             // The error's text can quote a secret; its place cannot.
             .map_err(|error| format!("its answer is not what is expected, near byte {}", error.column()))?;
         let Some(expires) = answer.expires else { return Ok((answer.headers, self.helper.lifetime)) };

@@ -8,10 +8,10 @@
 use tokio::sync::watch;
 
 /// The slots for streams.
-pub struct StreamSlots(watch::Sender<State>);
+pub struct StreamSlots(watch::Sender<SlotCounts>);
 
 #[derive(Debug, Clone, Copy)]
-struct State {
+struct SlotCounts {
     open: usize,
     limit: usize,
 }
@@ -24,7 +24,7 @@ pub struct StreamSlot<'a> {
 
 impl Default for StreamSlots {
     fn default() -> Self {
-        Self(watch::Sender::new(State { open: 0, limit: usize::MAX }))
+        Self(watch::Sender::new(SlotCounts { open: 0, limit: usize::MAX }))
     }
 }
 

@@ -124,7 +124,7 @@ async fn stream(
 ) -> Result<End, AttemptFailure> {
     let (sender, receiver) = mpsc::channel(AHEAD);
     let taken = Arc::new(AtomicU64::new(0));
-    let source = Source {
+    let source = BlobReader {
         blob: blob.clone(),
         sender,
         taken: taken.clone(),
@@ -173,7 +173,7 @@ async fn stream(
 }
 
 /// Reads a blob on a thread that may block.
-struct Source {
+struct BlobReader {
     blob: Blob,
     sender: Sender,
     taken: Arc<AtomicU64>,
@@ -184,7 +184,7 @@ struct Source {
 
 type Sender = mpsc::Sender<WriteRequest>;
 
-impl Source {
+impl BlobReader {
     /// Sends everything from the offset. The last message leaves when the digest is known to be right.
     fn send(mut self, compress: bool) -> Result<(), (Error, Sender)> {
         self.pieces(compress).map_err(|error| (error, self.sender))

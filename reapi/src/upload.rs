@@ -25,10 +25,10 @@ type Ending = watch::Sender<Option<Result<(), Error>>>;
 /// Blobs that this caller sends.
 type Own = Vec<(Blob, Ending)>;
 /// Blobs that somebody else sends.
-type Shared = Vec<(Blob, Ended)>;
+type SentByOthers = Vec<(Blob, Ended)>;
 
 /// The known state of a blob.
-enum Known {
+enum BlobState {
     /// The server has it.
     Present,
     /// It is being asked for or sent.
@@ -41,7 +41,7 @@ pub struct Uploads {
     capabilities: Capabilities,
     finds: Arc<Batcher<MissingBlobs>>,
     updates: Arc<Batcher<BatchUpdates>>,
-    known: Mutex<HashMap<Digest, Known>>,
+    known: Mutex<HashMap<Digest, BlobState>>,
     streams: Semaphore,
 }
 
@@ -58,7 +58,7 @@ impl Uploads {
         })
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<Digest, Known>> {
+    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<Digest, BlobState>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -66,7 +66,10 @@ impl Uploads {
     pub async fn missing(&self, digests: Vec<Digest>) -> Result<Vec<Digest>, Error> {
         let unknown: Vec<_> = {
             let known = self.known();
-            digests.into_iter().filter(|digest| !matches!(known.get(digest), Some(Known::Present))).collect()
+            digests
+                .into_iter()
+                .filter(|digest| !matches!(known.get(digest), Some(BlobState::Present)))
+                .collect()
         };
         let answers = self.finds.ask(unknown.clone());
         let mut missing = Vec::new();
@@ -74,7 +77,7 @@ impl Uploads {
             if answer.await.map_err(|_| Error::Shutdown)?? {
                 missing.push(digest);
             } else {
-                self.known().entry(digest).or_insert(Known::Present);
+                self.known().entry(digest).or_insert(BlobState::Present);
             }
         }
         Ok(missing)
@@ -85,7 +88,7 @@ impl Uploads {
         let mut known = self.known();
         for digest in digests {
             if let Entry::Occupied(entry) = known.entry(digest)
-                && matches!(entry.get(), Known::Present)
+                && matches!(entry.get(), BlobState::Present)
             {
                 entry.remove();
             }
@@ -116,21 +119,21 @@ impl Uploads {
     }
 
     /// The blobs that nobody sends yet, and those that somebody does.
-    fn claim(&self, blobs: Vec<Blob>) -> (Own, Shared) {
+    fn claim(&self, blobs: Vec<Blob>) -> (Own, SentByOthers) {
         let mut known = self.known();
         let (mut own, mut shared) = (Vec::new(), Vec::new());
         for blob in blobs {
             match known.get(&blob.digest()) {
-                Some(Known::Present) => continue,
+                Some(BlobState::Present) => continue,
                 // A blob is free if its task is gone and left no result.
-                Some(Known::Sending(end)) if end.has_changed().is_ok() || end.borrow().is_some() => {
+                Some(BlobState::Sending(end)) if end.has_changed().is_ok() || end.borrow().is_some() => {
                     shared.push((blob, end.clone()));
                     continue;
                 }
                 _ => {}
             }
             let (ending, end) = watch::channel(None);
-            known.insert(blob.digest(), Known::Sending(end));
+            known.insert(blob.digest(), BlobState::Sending(end));
             own.push((blob, ending));
         }
         (own, shared)
@@ -172,7 +175,7 @@ impl Uploads {
 
     fn end(&self, digest: Digest, ending: &Ending, result: Result<(), Error>) {
         match &result {
-            Ok(()) => drop(self.known().insert(digest, Known::Present)),
+            Ok(()) => drop(self.known().insert(digest, BlobState::Present)),
             Err(_) => drop(self.known().remove(&digest)),
         }
         ending.send_replace(Some(result));

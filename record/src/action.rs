@@ -29,7 +29,7 @@ pub struct ActionRecord {
     #[serde(default)]
     pub cost: u64,
     /// How it ended.
-    pub result: Fate,
+    pub result: ActionStatus,
     /// Why it had to run: the differences from its last known state. Empty if it did not have to run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub why: Vec<Change>,
@@ -93,7 +93,7 @@ pub struct ActionRecord {
 /// How an action ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Fate {
+pub enum ActionStatus {
     /// The run ended first.
     #[default]
     NotStarted,
@@ -226,7 +226,7 @@ impl ActionRecord {
             kind,
             label: label.to_owned(),
             cost,
-            result: Fate::NotStarted,
+            result: ActionStatus::NotStarted,
             why: Vec::new(),
             key: None,
             parts: BTreeMap::new(),

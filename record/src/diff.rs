@@ -9,7 +9,7 @@ use std::time::Duration;
 use distlto_prepare::text::printable;
 use serde::Serialize;
 
-use crate::action::{ActionRecord, Fate};
+use crate::action::{ActionRecord, ActionStatus};
 use crate::inspect::{changed, counted, same_imports};
 use crate::progress::text::human;
 use crate::run::RunRecord;
@@ -108,11 +108,12 @@ fn imports_without(one: &Side, other: &Side) -> Option<Vec<(String, String)>> {
 impl Runs {
     fn of(old: &RunRecord, new: &RunRecord) -> Self {
         let both = [old, new];
-        let ran = |run: &RunRecord| run.backends().filter(|action| action.result == Fate::Done).count();
+        let ran =
+            |run: &RunRecord| run.backends().filter(|action| action.result == ActionStatus::Done).count();
         let cpu = |run: &RunRecord| {
             run.backends().flat_map(|action| [action.took.cpu_us, action.took.import_cpu_us]).flatten().sum()
         };
-        let done = || new.backends().filter(|action| action.result == Fate::Done);
+        let done = || new.backends().filter(|action| action.result == ActionStatus::Done);
         let why = done().map(|action| {
             (action.label.clone(), action.why.iter().map(ToString::to_string).collect::<Vec<_>>())
         });

@@ -11,7 +11,7 @@ use std::time::Duration;
 use distlto_prepare::text::printable;
 use serde::Serialize;
 
-use crate::action::{ActionRecord, Fate};
+use crate::action::{ActionRecord, ActionStatus};
 use crate::progress::text::{human, size};
 use crate::run::RunRecord;
 
@@ -113,7 +113,9 @@ impl Inspection {
             module.importers = importers;
         }
         // The latest time counts.
-        for action in runs.iter().flat_map(RunRecord::backends).filter(|action| action.result == Fate::Done) {
+        for action in
+            runs.iter().flat_map(RunRecord::backends).filter(|action| action.result == ActionStatus::Done)
+        {
             let Some(number) = number(&action.label) else { continue };
             let facts = &mut modules[number as usize];
             facts.cpu_us = Some(action.took.cpu_us.unwrap_or(action.took.wall_us));
@@ -157,7 +159,8 @@ pub fn linker_time(run: &RunRecord) -> Option<u64> {
 
 /// Returns the backends that ran and wrote another object than before; `None` where no object is known.
 pub fn changed(run: &RunRecord) -> Option<Vec<&ActionRecord>> {
-    let done: Vec<&ActionRecord> = run.backends().filter(|action| action.result == Fate::Done).collect();
+    let done: Vec<&ActionRecord> =
+        run.backends().filter(|action| action.result == ActionStatus::Done).collect();
     let known =
         done.is_empty() || done.iter().any(|action| action.outputs.iter().any(|out| out.after.is_some()));
     let changed = |action: &&ActionRecord| action.outputs.iter().any(|out| out.before != out.after);
@@ -166,7 +169,7 @@ pub fn changed(run: &RunRecord) -> Option<Vec<&ActionRecord>> {
 
 impl LastRun {
     fn of(run: &RunRecord) -> Self {
-        let ran = || run.backends().filter(|action| action.result == Fate::Done);
+        let ran = || run.backends().filter(|action| action.result == ActionStatus::Done);
         Self {
             begun_ms: run.begun_ms,
             wall_us: run.wall_us,

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use distlto_planner::graph::ActionKind;
 use serde::{Deserialize, Serialize};
 
-use crate::action::{ActionRecord, Fate};
+use crate::action::{ActionRecord, ActionStatus};
 use crate::cause::FailureCause;
 use crate::report::Counts;
 
@@ -182,14 +182,14 @@ impl RunRecord {
 
     /// How many backends did not have to run when it showed that they import the same.
     pub fn same_imports(&self) -> usize {
-        self.backends().filter(|action| action.result == Fate::SameImports).count()
+        self.backends().filter(|action| action.result == ActionStatus::SameImports).count()
     }
 
     /// How many actions of the last pass over the graph turned out to be up to date.
     pub fn up_to_date(&self) -> usize {
         let last = self.actions.last().map(|action| action.round);
         let found = self.actions.iter().filter(|action| Some(action.round) == last);
-        found.filter(|action| action.result == Fate::UpToDate).count()
+        found.filter(|action| action.result == ActionStatus::UpToDate).count()
     }
 
     /// As bytes for a file, in one line.

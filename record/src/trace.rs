@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use distlto_planner::graph::ActionKind;
 use serde_json::{Map, Value, json};
 
-use crate::action::{ActionRecord, Fate, Interval};
+use crate::action::{ActionRecord, ActionStatus, Interval};
 use crate::progress::text::printable;
 use crate::report::Origin;
 use crate::run::RunRecord;
@@ -169,10 +169,14 @@ fn arguments(action: &ActionRecord) -> Map<String, Value> {
     };
     let class = || action.failure.as_ref().map_or("distlto::failed", |failure| &failure.cause.class);
     let result = match action.result {
-        Fate::Failed => format!("failed: {}", class()),
-        Fate::Again => format!("killed, runs again: {}", action.because.as_deref().unwrap_or_default()),
-        Fate::Running | Fate::NotStarted | Fate::Skipped => "interrupted".to_owned(),
-        Fate::Done | Fate::Kept | Fate::UpToDate | Fate::SameImports => "done".to_owned(),
+        ActionStatus::Failed => format!("failed: {}", class()),
+        ActionStatus::Again => {
+            format!("killed, runs again: {}", action.because.as_deref().unwrap_or_default())
+        }
+        ActionStatus::Running | ActionStatus::NotStarted | ActionStatus::Skipped => "interrupted".to_owned(),
+        ActionStatus::Done | ActionStatus::Kept | ActionStatus::UpToDate | ActionStatus::SameImports => {
+            "done".to_owned()
+        }
     };
     let value = json!({
         "module": action.label, "id": action.id, "cost": action.cost, "origin": origin, "result": result,

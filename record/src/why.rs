@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
     /// The kind of the difference.
-    pub what: What,
+    pub what: ChangeKind,
     /// Which one it is, where there may be several: a file, a module, an action.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -24,7 +24,7 @@ pub struct Change {
 /// The kinds of differences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum What {
+pub enum ChangeKind {
     /// There is no record of an earlier run.
     FirstTime,
     /// Nothing is kept between runs: each request runs the action.
@@ -59,19 +59,19 @@ pub enum What {
 
 impl Change {
     /// Returns a change of a thing that exists once.
-    pub fn of(what: What) -> Self {
+    pub fn of(what: ChangeKind) -> Self {
         Self { what, name: None }
     }
 
     /// Returns a change of one of several things.
-    pub fn named(what: What, name: impl Into<String>) -> Self {
+    pub fn named(what: ChangeKind, name: impl Into<String>) -> Self {
         Self { what, name: Some(name.into()) }
     }
 }
 
 /// Returns whether imports, or the thin link's decisions about them, are the only reasons.
 pub fn is_imports_only(why: &[Change]) -> bool {
-    !why.is_empty() && why.iter().all(|change| matches!(change.what, What::Import | What::Shard))
+    !why.is_empty() && why.iter().all(|change| matches!(change.what, ChangeKind::Import | ChangeKind::Shard))
 }
 
 /// Reasons on one line.
@@ -82,21 +82,21 @@ pub fn list(why: &[Change]) -> String {
 impl fmt::Display for Change {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (before, after) = match self.what {
-            What::FirstTime => ("there is no record of an earlier run", ""),
-            What::Requested => ("it was asked for", ""),
-            What::OutputMissing => ("its output", "is missing"),
-            What::OutputChanged => ("its output", "was changed by something else"),
-            What::Command => ("its command", "changed"),
-            What::Compiler => ("the compiler, its configuration or its environment", "changed"),
-            What::Flags => ("the compiler's flags", "changed"),
-            What::Module => ("its module", "changed"),
-            What::Shard => ("what the thin link decided for it", "changed"),
-            What::Import => ("its import", "changed"),
-            What::Input => ("its input", "changed"),
-            What::InputAdded => ("it also reads", ""),
-            What::InputRemoved => ("it no longer reads", ""),
-            What::Dependency => ("it reads the outputs of an action that runs:", ""),
-            What::NotKnown => ("what decides it is not all known", ""),
+            ChangeKind::FirstTime => ("there is no record of an earlier run", ""),
+            ChangeKind::Requested => ("it was asked for", ""),
+            ChangeKind::OutputMissing => ("its output", "is missing"),
+            ChangeKind::OutputChanged => ("its output", "was changed by something else"),
+            ChangeKind::Command => ("its command", "changed"),
+            ChangeKind::Compiler => ("the compiler, its configuration or its environment", "changed"),
+            ChangeKind::Flags => ("the compiler's flags", "changed"),
+            ChangeKind::Module => ("its module", "changed"),
+            ChangeKind::Shard => ("what the thin link decided for it", "changed"),
+            ChangeKind::Import => ("its import", "changed"),
+            ChangeKind::Input => ("its input", "changed"),
+            ChangeKind::InputAdded => ("it also reads", ""),
+            ChangeKind::InputRemoved => ("it no longer reads", ""),
+            ChangeKind::Dependency => ("it reads the outputs of an action that runs:", ""),
+            ChangeKind::NotKnown => ("what decides it is not all known", ""),
         };
         out.write_str(before)?;
         self.name.iter().try_for_each(|name| write!(out, " {name}"))?;
@@ -129,11 +129,11 @@ impl<'g> Explainer<'g> {
         let action = self.graph.action(id);
         let file = self.graph.find_file(path);
         let what = match action.backend() {
-            Some(backend) if file == Some(backend.module) => return Change::of(What::Module),
-            Some(backend) if file == Some(backend.shard) => return Change::of(What::Shard),
-            _ if keep::is_toolchain(path.as_std_path()) => return Change::of(What::Compiler),
-            Some(_) if file.is_some_and(|file| self.modules.contains(&file)) => What::Import,
-            _ => What::Input,
+            Some(backend) if file == Some(backend.module) => return Change::of(ChangeKind::Module),
+            Some(backend) if file == Some(backend.shard) => return Change::of(ChangeKind::Shard),
+            _ if keep::is_toolchain(path.as_std_path()) => return Change::of(ChangeKind::Compiler),
+            Some(_) if file.is_some_and(|file| self.modules.contains(&file)) => ChangeKind::Import,
+            _ => ChangeKind::Input,
         };
         Change::named(what, path.as_str())
     }

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use distlto_record::action::Fate;
+use distlto_record::action::ActionStatus;
 use distlto_record::run;
 use distlto_tests::distlto;
 use distlto_tests::project::Project;
@@ -74,7 +74,7 @@ fn stepped(project: &Project) -> Result<Vec<String>> {
     let run = run::read(files.last().context("the link left a record")?)?;
     let kept = run.actions.into_iter().filter(|action| action.took.import_cpu_us.is_some());
     let mut labels: Vec<String> =
-        kept.filter(|action| action.result == Fate::SameImports).map(|action| action.label).collect();
+        kept.filter(|action| action.result == ActionStatus::SameImports).map(|action| action.label).collect();
     labels.sort();
     Ok(labels)
 }

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 use distlto_executor::schedule::pools::Resource;
 use distlto_executor::schedule::{Policy, Schedule, Weight};
 use distlto_planner::graph::{Action, ActionGraph, ActionId, ActionKind, BackendWork, Decided, Work};
-use distlto_record::action::{ActionRecord, EngineTimes, Fate};
+use distlto_record::action::{ActionRecord, ActionStatus, EngineTimes};
 use distlto_record::run::RunRecord;
 use distlto_tests::browser::{Browser, key};
 use distlto_tests::distlto;
@@ -198,7 +198,7 @@ const NAMES: [&str; 8] = [
 
 fn action(id: usize, label: &str, cpu_us: u64, memory: Option<u64>) -> ActionRecord {
     let mut action = ActionRecord::new(id, ActionKind::Opt, label, 1);
-    action.result = Fate::Done;
+    action.result = ActionStatus::Done;
     (action.start_us, action.end_us, action.lane) = (Some(0), Some(cpu_us), Some(id));
     action.took.cpu_us = Some(cpu_us);
     action.took.peak_memory = memory;

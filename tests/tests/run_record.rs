@@ -8,7 +8,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use distlto_record::action::{ActionRecord, EngineTimes, Fate};
+use distlto_record::action::{ActionRecord, ActionStatus, EngineTimes};
 use distlto_record::progress::recorded::Recorded;
 use distlto_record::progress::text::human;
 use distlto_record::progress::{ProgressEvent, ProgressStep};
@@ -16,7 +16,7 @@ use distlto_record::report::Measured;
 use distlto_record::report::summary::Summary;
 use distlto_record::run::{self, RunRecord};
 use distlto_record::trace;
-use distlto_record::why::{Change, What};
+use distlto_record::why::{Change, ChangeKind};
 use distlto_tests::distlto;
 use distlto_tests::project::{Misbehaviour, Project};
 use distlto_tests::run::{capture, fail, succeed};
@@ -83,7 +83,7 @@ fn of<'r>(record: &'r RunRecord, label: &str) -> Result<&'r ActionRecord> {
     record.actions.iter().find(|action| action.label == label).with_context(|| format!("no action {label}"))
 }
 
-fn labels(record: &RunRecord, result: Fate) -> BTreeSet<&str> {
+fn labels(record: &RunRecord, result: ActionStatus) -> BTreeSet<&str> {
     let found = record.actions.iter().filter(|action| action.result == result);
     found.map(|action| action.label.as_str()).collect()
 }
@@ -117,7 +117,7 @@ fn check(project: &Project, record: &RunRecord) -> Result<()> {
         let output = action.outputs.first().context("an object")?;
         let after = output.after.as_ref().context("what was written")?;
         ensure!(is_stored(project, after)?, "{action:?} is not in the store");
-        let ran = action.result == Fate::Done;
+        let ran = action.result == ActionStatus::Done;
         ensure!(ran != action.why.is_empty(), "what runs has a reason: {action:?}");
         ensure!(ran == (action.start_us.is_some() && !action.command.is_empty()), "{action:?}");
         ensure!(action.end_us.unwrap_or(0) <= record.wall_us, "{action:?}");
@@ -137,8 +137,11 @@ fn a_link_and_an_edit_are_told_with_their_reasons() -> Result<()> {
     succeed(&mut project.link()?)?;
     let first = last(&project)?;
     check(&project, &first)?;
-    ensure!(labels(&first, Fate::Done).len() == SOURCES.len(), "{first:?}");
-    ensure!(first.actions.iter().all(|action| action.why == [Change::of(What::FirstTime)]), "{first:?}");
+    ensure!(labels(&first, ActionStatus::Done).len() == SOURCES.len(), "{first:?}");
+    ensure!(
+        first.actions.iter().all(|action| action.why == [Change::of(ChangeKind::FirstTime)]),
+        "{first:?}"
+    );
 
     // Nothing to do, and nothing to tell.
     succeed(&mut project.link()?)?;
@@ -150,11 +153,11 @@ fn a_link_and_an_edit_are_told_with_their_reasons() -> Result<()> {
     let second = last(&project)?;
     check(&project, &second)?;
     let ran = project.ran()?.backends;
-    let told = labels(&second, Fate::Done);
+    let told = labels(&second, ActionStatus::Done);
     ensure!(told.iter().copied().eq(ran.iter().map(String::as_str)), "ran {ran:?}, told {told:?}");
-    ensure!(labels(&second, Fate::Kept) == BTreeSet::from(["leaf.o", "main.o"]), "{second:?}");
-    ensure!(changes(of(&second, "shared.o")?).contains(&Change::of(What::Module)), "{second:?}");
-    let import = Change::named(What::Import, "shared.o");
+    ensure!(labels(&second, ActionStatus::Kept) == BTreeSet::from(["leaf.o", "main.o"]), "{second:?}");
+    ensure!(changes(of(&second, "shared.o")?).contains(&Change::of(ChangeKind::Module)), "{second:?}");
+    let import = Change::named(ChangeKind::Import, "shared.o");
     ensure!(changes(of(&second, "a.o")?).contains(&import), "{:?}", of(&second, "a.o")?.why);
     for label in ["a.o", "b.o", "leaf.o"] {
         let output = |record: &RunRecord| Ok::<_, anyhow::Error>(of(record, label)?.outputs[0].clone());
@@ -189,9 +192,9 @@ fn an_object_that_is_lost_is_told_as_such() -> Result<()> {
     let record = last(&project)?;
     check(&project, &record)?;
     let why = |label: &str| Ok::<_, anyhow::Error>(of(&record, label)?.why.first().map(|change| change.what));
-    ensure!(why("leaf.o")? == Some(What::OutputMissing), "{record:?}");
-    ensure!(why("a.o")? == Some(What::OutputMissing), "{record:?}");
-    ensure!(labels(&record, Fate::Done).len() == 2, "{record:?}");
+    ensure!(why("leaf.o")? == Some(ChangeKind::OutputMissing), "{record:?}");
+    ensure!(why("a.o")? == Some(ChangeKind::OutputMissing), "{record:?}");
+    ensure!(labels(&record, ActionStatus::Done).len() == 2, "{record:?}");
     Ok(())
 }
 
@@ -223,19 +226,19 @@ fn a_failed_backend_is_told_with_what_it_said_and_what_did_not_start() -> Result
     ensure!(record.exit_code.map(i32::from) == Some(code), "{record:?}");
     let action = of(&record, "leaf.o")?;
     let failure = action.failure.as_ref().context("why it failed")?;
-    ensure!(action.result == Fate::Failed && failure.stderr == "why\n", "{action:?}");
+    ensure!(action.result == ActionStatus::Failed && failure.stderr == "why\n", "{action:?}");
     ensure!(failure.cause.class == "distlto::failed" && said.contains(&failure.cause.text), "{said}");
     ensure!(said.contains(&failure.repeat), "{failure:?} is not what was said: {said}");
     ensure!(action.outputs[0].after.is_none(), "{action:?}");
     let (failed, left) = (record.counts.failed, record.counts.not_started);
-    ensure!(failed == 1 && labels(&record, Fate::NotStarted).len() == left, "{record:?}");
-    ensure!(record.counts.done == labels(&record, Fate::Done).len(), "{record:?}");
+    ensure!(failed == 1 && labels(&record, ActionStatus::NotStarted).len() == left, "{record:?}");
+    ensure!(record.counts.done == labels(&record, ActionStatus::Done).len(), "{record:?}");
 
     project.behave()?;
     succeed(&mut project.link()?)?;
     let record = last(&project)?;
     check(&project, &record)?;
-    ensure!(of(&record, "leaf.o")?.why == [Change::of(What::FirstTime)], "{record:?}");
+    ensure!(of(&record, "leaf.o")?.why == [Change::of(ChangeKind::FirstTime)], "{record:?}");
     Ok(())
 }
 
@@ -272,7 +275,7 @@ fn an_interrupted_link_is_told_as_far_as_it_came() -> Result<()> {
     let record = last(&project)?;
     ensure!(record.exit_code == Some(130), "{record:?}");
     let action = of(&record, "leaf.o")?;
-    ensure!(action.result == Fate::Running && action.end_us.is_some(), "{action:?}");
+    ensure!(action.result == ActionStatus::Running && action.end_us.is_some(), "{action:?}");
     ensure!(
         record.failure.as_ref().is_some_and(|cause| cause.class == "distlto::interrupted")
             || record.counts.interrupted > 0,
@@ -399,8 +402,14 @@ fn a_graph_that_is_run_and_a_distributor_leave_records_too() -> Result<()> {
     run_graph()?;
     let record = records(&state)?.pop().context("a record")?;
     let leaf = of(&record, "leaf.o")?;
-    ensure!(leaf.result == Fate::Done && leaf.why.contains(&Change::of(What::Module)), "{leaf:?}");
-    ensure!(labels(&record, Fate::Done) == BTreeSet::from(["leaf.o", "program"]), "no other ran: {record:?}");
+    ensure!(
+        leaf.result == ActionStatus::Done && leaf.why.contains(&Change::of(ChangeKind::Module)),
+        "{leaf:?}"
+    );
+    ensure!(
+        labels(&record, ActionStatus::Done) == BTreeSet::from(["leaf.o", "program"]),
+        "no other ran: {record:?}"
+    );
 
     let folder = project.path("states");
     let distributor = distlto::distributor()?;
@@ -412,7 +421,10 @@ fn a_graph_that_is_run_and_a_distributor_leave_records_too() -> Result<()> {
     let place = fs::read_dir(&folder)?.next().context("a state")??.path();
     let record = records(&place)?.pop().context("a record")?;
     ensure!(record.program.starts_with("distlto-distribute ") && record.exit_code == Some(0), "{record:?}");
-    ensure!(record.actions.iter().all(|action| action.why == [Change::of(What::Requested)]), "{record:?}");
+    ensure!(
+        record.actions.iter().all(|action| action.why == [Change::of(ChangeKind::Requested)]),
+        "{record:?}"
+    );
     Ok(())
 }
 

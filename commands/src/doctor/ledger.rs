@@ -37,10 +37,10 @@ impl Doctor<'_> {
     }
 }
 
-type Found = (String, Vec<Holding>);
+type LedgerHoldings = (String, Vec<Holding>);
 
 /// Returns the place of the ledger and its holdings; `None` if it is switched off.
-fn holdings() -> Result<Option<Found>, LedgerError> {
+fn holdings() -> Result<Option<LedgerHoldings>, LedgerError> {
     let Some(place) = place::of_environment()? else { return Ok(None) };
     let shown = place.display().to_string();
     let ledger = Ledger::existing(place)?;

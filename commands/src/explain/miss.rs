@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use distlto_prepare::text::printable;
-use distlto_record::action::{ActionRecord, Fate};
+use distlto_record::action::{ActionRecord, ActionStatus};
 use distlto_record::run::RunRecord;
 use serde::Serialize;
 
@@ -61,7 +61,7 @@ struct Nearest {
 impl Miss {
     pub(super) fn of(seen: &LinkDescription, number: usize) -> Self {
         let label = &seen.modules[number].label;
-        let compiled = |action: &&ActionRecord| action.label == *label && action.result == Fate::Done;
+        let compiled = |action: &&ActionRecord| action.label == *label && action.result == ActionStatus::Done;
         let in_run =
             |(at, run): (usize, &'_ RunRecord)| Some((at, run.actions.iter().rev().find(compiled)?.clone()));
         let last = seen.runs.iter().enumerate().rev().find_map(in_run);

@@ -28,12 +28,12 @@ pub struct Facts {
     file: String,
     bytes: u64,
     #[serde(flatten)]
-    what: What,
+    what: FileFacts,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
-enum What {
+enum FileFacts {
     Shard { stub: bool, flags: u64, summary_version: u64, modules: Vec<Imported> },
     Object(ObjectFacts),
     Archive { members: Vec<Member> },
@@ -91,9 +91,9 @@ impl Facts {
         }
         let input = Input::open(path.as_std_path())?;
         let what = match classify(&input) {
-            Kind::Archive { .. } | Kind::Universal => What::Archive { members: members(path)? },
+            Kind::Archive { .. } | Kind::Universal => FileFacts::Archive { members: members(path)? },
             Kind::Bitcode { .. } => of_bitcode(path, &input)?,
-            Kind::FatLto(_) | Kind::Native(_) => What::Object(ObjectFacts::of(&input)),
+            Kind::FatLto(_) | Kind::Native(_) => FileFacts::Object(ObjectFacts::of(&input)),
             _ => return Ok(None),
         };
         Ok(Some(Self { version: VERSION, file: path.to_string(), bytes: input.len() as u64, what }))
@@ -108,19 +108,19 @@ impl Facts {
     pub fn text(&self, args: &InspectArgs) -> String {
         let file = printable(&self.file);
         match &self.what {
-            What::Shard { stub: true, .. } => {
+            FileFacts::Shard { stub: true, .. } => {
                 format!(
                     "{file}: the index shard of a module that the linker did not load; its backend writes an empty object\n"
                 )
             }
-            What::Shard { modules, .. } => shard_text(&file, modules, args),
-            What::Object(object) => format!("{file}: {}\n", printable(&object.text())),
-            What::Archive { members } => archive_text(&file, members, args),
+            FileFacts::Shard { modules, .. } => shard_text(&file, modules, args),
+            FileFacts::Object(object) => format!("{file}: {}\n", printable(&object.text())),
+            FileFacts::Archive { members } => archive_text(&file, members, args),
         }
     }
 }
 
-fn of_bitcode(path: &Utf8Path, bytes: &[u8]) -> Result<What, LinkDescriptionError> {
+fn of_bitcode(path: &Utf8Path, bytes: &[u8]) -> Result<FileFacts, LinkDescriptionError> {
     // A module has no path table, and a shard has no summary of its own.
     let (shard, module) = (shard::read(bytes), module::read(bytes));
     let is_named = path.as_str().ends_with(".thinlto.bc");
@@ -130,17 +130,17 @@ fn of_bitcode(path: &Utf8Path, bytes: &[u8]) -> Result<What, LinkDescriptionErro
         }
         (Err(error), _) if is_named => Err(unreadable(path, &error)),
         (_, Err(error)) => Err(unreadable(path, &error)),
-        (_, Ok(_)) => Ok(What::Object(ObjectFacts::of(bytes))),
+        (_, Ok(_)) => Ok(FileFacts::Object(ObjectFacts::of(bytes))),
     }
 }
 
-fn of_shard(shard: &Shard) -> What {
+fn of_shard(shard: &Shard) -> FileFacts {
     let module = |module: &shard::ShardModule| Imported {
         module: module.name().into_owned(),
         functions: module.functions,
         instructions: module.instructions,
     };
-    What::Shard {
+    FileFacts::Shard {
         stub: shard.is_stub(),
         flags: shard.flags,
         summary_version: shard.version,

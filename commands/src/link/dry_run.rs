@@ -16,7 +16,7 @@ use distlto_planner::graph::{ActionGraph, ActionId};
 use distlto_planner::state::Place;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::write::to_standard_output;
-use distlto_record::action::{ActionRecord, Fate};
+use distlto_record::action::{ActionRecord, ActionStatus};
 use distlto_record::inspect;
 use distlto_record::progress::text::human;
 use distlto_record::progress::{Profile, Reporter, Style};
@@ -66,7 +66,8 @@ pub(crate) fn print(
     actions: &[ActionRecord],
     implied: Option<usize>,
 ) -> Result<(), IoError> {
-    let running: Vec<&ActionRecord> = actions.iter().filter(|action| action.result != Fate::Kept).collect();
+    let running: Vec<&ActionRecord> =
+        actions.iter().filter(|action| action.result != ActionStatus::Kept).collect();
     let ids: Vec<ActionId> = graph.actions().map(|(id, _)| id).collect();
     let wanted: Vec<ActionId> = running.iter().map(|action| ids[action.id]).collect();
     let args = &session.options.run;

@@ -8,7 +8,7 @@ use distlto_planner::keep;
 use distlto_planner::state::Place;
 use distlto_planner::words::lossy;
 use distlto_prepare::{exit, regular};
-use distlto_record::action::Fate;
+use distlto_record::action::ActionStatus;
 use distlto_record::cause::{FailureCause, FailureKind};
 use distlto_record::run::Tool;
 use miette::Diagnostic;
@@ -49,7 +49,7 @@ impl Session<'_> {
     fn linker_failed(&self, code: u8) -> Option<FailureCause> {
         let mut failed = code != 0;
         self.reporter
-            .describe(|run| failed &= run.actions.iter().all(|action| action.result != Fate::Failed));
+            .describe(|run| failed &= run.actions.iter().all(|action| action.result != ActionStatus::Failed));
         failed.then(|| FailureCause {
             kind: FailureKind::Failed,
             class: "distlto::failed".to_owned(),

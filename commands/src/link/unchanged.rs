@@ -30,7 +30,7 @@ const VERSION: u32 = 6;
 
 /// The reads of a link.
 #[derive(Serialize, Deserialize)]
-struct Record {
+struct LinkReads {
     version: u32,
     key: String,
     /// The digest of the whole environment, if a program ran that may depend on any of it.
@@ -56,7 +56,7 @@ struct Written {
 /// A link that has nothing to do.
 pub struct Unchanged {
     /// The record of its reads, if some were touched.
-    record: Option<Record>,
+    record: Option<LinkReads>,
     written: Written,
     /// The warnings of its backends.
     pub warnings: String,
@@ -79,7 +79,7 @@ fn read<T: for<'de> Deserialize<'de>>(place: &Path) -> Option<T> {
 pub fn find(directory: &str, key: &LinkKey) -> Option<Unchanged> {
     let written = read::<Written>(&written_place(directory))?;
     let hold = written.files.par_iter().with_min_len(64).all(FileState::holds);
-    let record = read::<Record>(&record_place(directory))?;
+    let record = read::<LinkReads>(&record_place(directory))?;
     if written.version != VERSION || !hold || !record.is_of(key) {
         return None;
     }
@@ -106,7 +106,7 @@ fn content_of(path: &Path) -> Option<String> {
     FileDigests::new(Path::new("")).digest(path).ok().map(|digest| digest.to_string())
 }
 
-impl Record {
+impl LinkReads {
     /// Whether a file has the recorded content, regardless of its times.
     fn holds_content(&self, file: &FileState) -> bool {
         self.contents
@@ -201,8 +201,8 @@ pub fn record(
     let doubt = settled.as_ref().err().cloned();
     match settled {
         Ok((files, absent)) => {
-            let earlier = read::<Record>(&record_place(directory));
-            let record = Record {
+            let earlier = read::<LinkReads>(&record_place(directory));
+            let record = LinkReads {
                 version: VERSION,
                 key: key.to_string(),
                 environment,
@@ -225,7 +225,7 @@ pub fn record(
 fn contents<'p>(
     inputs: impl Iterator<Item = &'p Path>,
     files: &[FileState],
-    earlier: Option<&Record>,
+    earlier: Option<&LinkReads>,
     digests: &FileDigests,
 ) -> BTreeMap<PathBuf, String> {
     fn by_path(files: &[FileState]) -> HashMap<&Path, &FileState> {

@@ -40,7 +40,7 @@ impl LinkDescription {
             let listed = file.others(job).filter(common).map(ToString::to_string).collect();
             let shard = read(file.shard(job).as_std_path());
             absent += usize::from(shard.is_none());
-            Named { imports: Some(listed), ..known(label, shard.as_ref()) }
+            ModuleImports { imports: Some(listed), ..known(label, shard.as_ref()) }
         };
         let modules = numbered(file.jobs.iter().map(module).collect());
         let format = match placed {
@@ -140,23 +140,23 @@ fn places_of<'m>(meta: &'m Meta<'m>) -> Vec<(String, String)> {
 }
 
 /// A module with the names of those that it imports from, if these are known.
-struct Named {
+struct ModuleImports {
     module: KnownModule,
     imports: Option<Vec<String>>,
 }
 
 /// Replaces the names of imports by the numbers of the modules. Drops imports that are not among them.
-fn numbered(modules: Vec<Named>) -> Vec<KnownModule> {
+fn numbered(modules: Vec<ModuleImports>) -> Vec<KnownModule> {
     let numbers: HashMap<String, u32> =
         modules.iter().zip(0..).map(|(named, number)| (named.module.label.clone(), number)).collect();
     let number =
         |imports: Vec<String>| imports.iter().filter_map(|name| numbers.get(name).copied()).collect();
-    let module = |Named { module, imports }| KnownModule { imports: imports.map(number), ..module };
+    let module = |ModuleImports { module, imports }| KnownModule { imports: imports.map(number), ..module };
     modules.into_iter().map(module).collect()
 }
 
 /// A module as its shard knows it.
-fn known(label: &str, shard: Option<&Shard>) -> Named {
+fn known(label: &str, shard: Option<&Shard>) -> ModuleImports {
     let cost = shard.and_then(|shard| shard.cost(label).ok()).unwrap_or_default();
     let imports =
         |shard: &Shard| shard.imported_from(label).map(|module| module.name().into_owned()).collect();
@@ -166,7 +166,7 @@ fn known(label: &str, shard: Option<&Shard>) -> Named {
         imported_instructions: cost.imported_instructions,
         imports: None,
     };
-    Named { module, imports: shard.map(imports) }
+    ModuleImports { module, imports: shard.map(imports) }
 }
 
 /// The name of a shard's own module: the one that the shard's file is named after.

@@ -15,7 +15,7 @@ use distlto_prepare::io_error::IoError;
 use distlto_prepare::kind::Native;
 
 use super::compiler::{self, Compiler};
-use super::{DARWIN, Named, OptArgs, OptError, Plan};
+use super::{CommandFiles, DARWIN, OptArgs, OptError, Plan};
 use crate::backend_command;
 use distlto_executor::output::Role;
 
@@ -51,7 +51,7 @@ pub struct DarwinArgs {
 }
 
 /// Makes the plan. `shared` is the file of shared arguments.
-pub(super) fn plan(args: &OptArgs, named: Named<'_>, shared: &Utf8Path) -> Result<Plan, OptError> {
+pub(super) fn plan(args: &OptArgs, named: CommandFiles<'_>, shared: &Utf8Path) -> Result<Plan, OptError> {
     let Compiler { program, arguments } = compiler::read(&args.darwin.compiler)?;
     let mut words = program;
     // Without a target, clang compiles for its own. A target in any of the words comes after this one and wins.

@@ -17,7 +17,7 @@ use distlto_prepare::kind::Native;
 
 use super::compiler::{self, Compiler};
 use super::processor;
-use super::{Named, OptArgs, OptError, Plan, args_file};
+use super::{CommandFiles, OptArgs, OptError, Plan, args_file};
 use crate::backend_command;
 use distlto_executor::output::Role;
 
@@ -33,7 +33,7 @@ pub enum SplitDwarf {
 }
 
 /// Makes the plan.
-pub(super) fn plan(args: &OptArgs, named: Named<'_>) -> Result<Plan, OptError> {
+pub(super) fn plan(args: &OptArgs, named: CommandFiles<'_>) -> Result<Plan, OptError> {
     check_dwo(args)?;
     let compiler = compiler::read(&args.words)?;
     let own_triple = match &args.target {
@@ -73,7 +73,7 @@ pub(super) fn plan(args: &OptArgs, named: Named<'_>) -> Result<Plan, OptError> {
 /// They follow the compiler's own arguments, so they win; both together name the processor.
 fn with_link_flags(
     path: &Utf8Path,
-    (args, files): (&OptArgs, Named<'_>),
+    (args, files): (&OptArgs, CommandFiles<'_>),
     triple: &str,
     compiler: Compiler,
     plan: &mut Plan,

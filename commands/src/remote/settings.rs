@@ -102,7 +102,7 @@ impl RemoteArgs {
 /// Returns the settings that apply.
 pub fn settings(args: &RemoteArgs, around: &ConfigPlaces) -> Result<Settings, ConfigError> {
     let mut files = ConfigFiles::read(around)?;
-    let named = Named {
+    let named = ChosenServers {
         url: place("--remote, DISTLTO_REMOTE", args.remote.as_ref())?,
         cache: place("--remote-cache, DISTLTO_REMOTE_CACHE", args.remote_cache.as_ref())?,
     };
@@ -114,12 +114,12 @@ pub fn settings(args: &RemoteArgs, around: &ConfigPlaces) -> Result<Settings, Co
 }
 
 /// The servers that options and variables name.
-struct Named {
+struct ChosenServers {
     url: Option<ChosenServer>,
     cache: Option<ChosenServer>,
 }
 
-impl Named {
+impl ChosenServers {
     fn names(&self, endpoint: &Endpoint) -> bool {
         names(self.url.iter().chain(&self.cache), endpoint)
     }
@@ -156,7 +156,7 @@ fn caller(args: &RemoteArgs, around: &ConfigPlaces) -> Result<Access, ConfigErro
 /// All sources of settings.
 struct Sources<'a> {
     args: &'a RemoteArgs,
-    named: Named,
+    named: ChosenServers,
     caller: Access,
     files: &'a ConfigFiles,
     around: &'a ConfigPlaces,

@@ -7,8 +7,8 @@ use std::path::Path;
 use distlto_planner::digests::FileDigests;
 use distlto_planner::graph::ActionKind;
 use distlto_planner::keep::ModulePlaces;
-use distlto_record::action::{ActionRecord, Fate, Instructions, OutputRecord};
-use distlto_record::why::{Change, What};
+use distlto_record::action::{ActionRecord, ActionStatus, Instructions, OutputRecord};
+use distlto_record::why::{Change, ChangeKind};
 
 use super::key_parts::KeyParts;
 use super::module::LinkModule;
@@ -31,7 +31,7 @@ impl ActionRecords<'_> {
 
     /// Returns the action of a module with a kept object.
     pub fn kept(&self, id: usize, module: &LinkModule) -> ActionRecord {
-        ActionRecord { result: Fate::Kept, ..self.known(id, module) }
+        ActionRecord { result: ActionStatus::Kept, ..self.known(id, module) }
     }
 
     fn known(&self, id: usize, module: &LinkModule) -> ActionRecord {
@@ -62,14 +62,14 @@ impl ActionRecords<'_> {
 
     /// Returns why a module has to be compiled. `contents` are the digests of its imports, in their order.
     pub fn why(&self, module: &LinkModule, contents: &[String]) -> Vec<Change> {
-        let Some(parts) = &module.parts else { return vec![Change::of(What::NotKnown)] };
+        let Some(parts) = &module.parts else { return vec![Change::of(ChangeKind::NotKnown)] };
         if let Some(object) = self.earlier.of_content(&module.content) {
             return lost(object);
         }
         let Some(last) = self.earlier.last(&module.label) else {
-            return vec![Change::of(What::FirstTime)];
+            return vec![Change::of(ChangeKind::FirstTime)];
         };
-        let Some(before) = &last.parts else { return vec![Change::of(What::NotKnown)] };
+        let Some(before) = &last.parts else { return vec![Change::of(ChangeKind::NotKnown)] };
         parts.changes(before, || {
             let imports = module.imports.iter().zip(contents);
             imports.filter_map(|(import, content)| self.why_import(import, content)).collect()
@@ -80,9 +80,9 @@ impl ActionRecords<'_> {
     fn why_import(&self, import: &str, content: &str) -> Option<Change> {
         let before = self.earlier.last(import).and_then(|object| object.parts.as_ref()).map(KeyParts::module);
         let what = match before {
-            Some(before) => (content != before).then_some(What::Import),
+            Some(before) => (content != before).then_some(ChangeKind::Import),
             // It may have been there under another name, as a member of an archive; else no link has loaded it before.
-            None => (!self.earlier.has_module(content)).then_some(What::InputAdded),
+            None => (!self.earlier.has_module(content)).then_some(ChangeKind::InputAdded),
         };
         what.map(|what| Change::named(what, import))
     }
@@ -96,7 +96,7 @@ fn digest_in(files: &[(String, String)], path: &str) -> Option<String> {
 /// lost it.
 fn lost(object: &RecordedObject) -> Vec<Change> {
     if let Some(path) = object.changed_read(&FileDigests::new(Path::new(""))) {
-        return vec![Change::named(What::Input, path)];
+        return vec![Change::named(ChangeKind::Input, path)];
     }
-    vec![Change { what: What::OutputMissing, name: object.files.first().map(|(path, _)| path.clone()) }]
+    vec![Change { what: ChangeKind::OutputMissing, name: object.files.first().map(|(path, _)| path.clone()) }]
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use distlto_executor::describe::framed::Framed;
 use distlto_executor::describe::inputs::Inputs;
 use distlto_planner::digests::Digest;
-use distlto_record::why::{Change, What};
+use distlto_record::why::{Change, ChangeKind};
 use serde::{Deserialize, Serialize};
 
 /// Digits of a shortened digest, enough to distinguish the contents of one part.
@@ -114,10 +114,10 @@ impl KeyParts {
     pub fn changes(&self, before: &Self, imports: impl FnOnce() -> Vec<Change>) -> Vec<Change> {
         let mut changes = Vec::new();
         for (now, before, what) in [
-            (&self.compiler, &before.compiler, What::Compiler),
-            (&self.flags, &before.flags, What::Flags),
-            (&self.module, &before.module, What::Module),
-            (&self.shard, &before.shard, What::Shard),
+            (&self.compiler, &before.compiler, ChangeKind::Compiler),
+            (&self.flags, &before.flags, ChangeKind::Flags),
+            (&self.module, &before.module, ChangeKind::Module),
+            (&self.shard, &before.shard, ChangeKind::Shard),
         ] {
             if now != before {
                 changes.push(Change::of(what));
@@ -130,17 +130,17 @@ impl KeyParts {
             let absent = |(name, _): &&(String, String)| other.iter().all(|(known, _)| known != name);
             list.iter().filter(absent).map(|(name, _)| Change::named(what, name)).collect::<Vec<_>>()
         };
-        changes.extend(input(What::InputAdded, &self.inputs, &before.inputs));
-        changes.extend(input(What::InputRemoved, &before.inputs, &self.inputs));
+        changes.extend(input(ChangeKind::InputAdded, &self.inputs, &before.inputs));
+        changes.extend(input(ChangeKind::InputRemoved, &before.inputs, &self.inputs));
         let changed = self
             .inputs
             .iter()
             .filter(|(name, now)| before.inputs.iter().any(|(known, before)| known == name && before != now));
-        changes.extend(changed.map(|(name, _)| Change::named(What::Input, name)));
+        changes.extend(changed.map(|(name, _)| Change::named(ChangeKind::Input, name)));
         if changes.is_empty() {
             // The changed import may be unknown: a link that failed later compiled it. With equal imports, only the
             // order of the shard's modules differs.
-            let what = if self.imports == before.imports { What::Shard } else { What::Import };
+            let what = if self.imports == before.imports { ChangeKind::Shard } else { ChangeKind::Import };
             changes.push(Change::of(what));
         }
         changes

@@ -66,7 +66,7 @@ pub struct Template {
 
 /// Knowledge about one shape.
 #[derive(Debug)]
-enum Known {
+enum ShapeAnswer {
     /// Its `-cc1` command.
     Template(Arc<Template>),
     /// Modules with their own names in the answer, by chance or because of the flags. The next module's answer decides.
@@ -87,7 +87,7 @@ enum Unfit {
 /// Answers of drivers: the `-cc1` command, if any, for each shape of a command and number of other outputs.
 #[derive(Debug, Default)]
 pub struct Cc1Commands {
-    known: Mutex<HashMap<(Shape, usize), Known>>,
+    known: Mutex<HashMap<(Shape, usize), ShapeAnswer>>,
 }
 
 impl Cc1Commands {
@@ -103,8 +103,8 @@ impl Cc1Commands {
         let shape: Shape = words.iter().map(|word| names.take_out(word)).collect();
         // Held while the driver answers: other workers want the same answer.
         let mut known = lock(&self.known);
-        let known = known.entry((shape, names.others.len())).or_insert(Known::Odd(Vec::new()));
-        if let Known::Odd(modules) = known {
+        let known = known.entry((shape, names.others.len())).or_insert(ShapeAnswer::Odd(Vec::new()));
+        if let ShapeAnswer::Odd(modules) = known {
             if modules.len() >= ODD || modules.iter().any(|module| module == names.module) {
                 return None;
             }
@@ -112,14 +112,14 @@ impl Cc1Commands {
             question.push(b"-###".to_vec());
             let answer = ask(&question).ok_or(Unfit::Always);
             match answer.and_then(|answer| learn(&words[0], &answer, names)) {
-                Ok(template) => *known = Known::Template(Arc::new(template)),
+                Ok(template) => *known = ShapeAnswer::Template(Arc::new(template)),
                 Err(Unfit::ByName) => modules.push(names.module.to_owned()),
-                Err(Unfit::Always) => *known = Known::Nothing,
+                Err(Unfit::Always) => *known = ShapeAnswer::Nothing,
             }
         }
         match known {
-            Known::Template(template) => Some(Arc::clone(template)),
-            Known::Odd(_) | Known::Nothing => None,
+            ShapeAnswer::Template(template) => Some(Arc::clone(template)),
+            ShapeAnswer::Odd(_) | ShapeAnswer::Nothing => None,
         }
     }
 }

@@ -66,13 +66,13 @@ impl Arrival {
 pub fn arrivals() -> (Arrivals, Incoming) {
     let (sender, events) = mpsc::channel();
     let door = Arc::new(Mutex::new(Door::default()));
-    let source = Source { door: door.clone(), wake: sender.clone() };
+    let source = LastClone { door: door.clone(), wake: sender.clone() };
     (Arrivals(Arc::new(source)), Incoming { door, events, sender })
 }
 
 /// The sending end for actions. After the last clone is dropped, the run ends when all actions that arrived have ended.
 #[derive(Debug, Clone)]
-pub struct Arrivals(Arc<Source>);
+pub struct Arrivals(Arc<LastClone>);
 
 impl Arrivals {
     /// Adds an action, and returns at once. Its id is its number in the order of these calls. The run's hooks report
@@ -101,19 +101,19 @@ impl Arrivals {
 
 /// The end of all clones.
 #[derive(Debug)]
-struct Source {
+struct LastClone {
     door: Arc<Mutex<Door>>,
     wake: Sender<Event>,
 }
 
-impl Source {
+impl LastClone {
     fn wake(&self) {
         // A run that has ended waits for nothing.
         let _ = self.wake.send(Event::Arrived);
     }
 }
 
-impl Drop for Source {
+impl Drop for LastClone {
     fn drop(&mut self) {
         lock(&self.door).is_complete = true;
         self.wake();

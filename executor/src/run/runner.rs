@@ -36,7 +36,7 @@ const LOOK_THERE: Duration = Duration::from_millis(250);
 
 /// The thread that schedules.
 pub(super) struct RunLoop<'scope, 'env, 'g> {
-    work: Work<'g>,
+    work: RunWork<'g>,
     options: &'g RunOptions<'g>,
     hooks: &'g dyn Hooks,
     workers: Workers<'scope, 'env>,
@@ -59,7 +59,7 @@ pub(super) struct RunLoop<'scope, 'env, 'g> {
 }
 
 /// The work of a run.
-pub(super) struct Work<'g> {
+pub(super) struct RunWork<'g> {
     /// Grows if actions arrive.
     pub(super) graph: Cow<'g, ActionGraph>,
     pub(super) schedule: Schedule,
@@ -68,7 +68,7 @@ pub(super) struct Work<'g> {
     pub(super) incoming: Incoming,
 }
 
-impl Work<'_> {
+impl RunWork<'_> {
     /// Returns the plan for progress. Expected actions are assumed to cost as much as those that have arrived.
     pub(super) fn plan(&self, jobs: usize) -> Plan {
         let (actions, cost) = (self.schedule.len(), self.schedule.total_cost());
@@ -107,7 +107,7 @@ struct Started {
 
 impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
     pub(super) fn new(
-        work: Work<'g>,
+        work: RunWork<'g>,
         plan: Plan,
         options: &'g RunOptions<'g>,
         hooks: &'g dyn Hooks,
@@ -133,7 +133,7 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
     }
 
     /// Runs everything, and waits until the workers have ended.
-    pub(super) fn drive(mut self) -> (Work<'g>, BTreeMap<ActionId, Outcome>) {
+    pub(super) fn drive(mut self) -> (RunWork<'g>, BTreeMap<ActionId, Outcome>) {
         self.run();
         self.workers.end();
         (self.work, self.ended)

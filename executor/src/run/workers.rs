@@ -30,7 +30,7 @@ pub(super) struct Task {
 /// Threads that run actions; started when they are first needed.
 pub(super) struct Workers<'scope, 'env> {
     scope: &'scope Scope<'scope, 'env>,
-    work: Work<'scope, 'env>,
+    work: WorkerContext<'scope, 'env>,
     sender: Sender<Event>,
     pub(super) idle: Vec<usize>,
     pub(super) all: Vec<Worker<'scope>>,
@@ -42,7 +42,7 @@ type Worker<'scope> = (Sender<Task>, ScopedJoinHandle<'scope, ()>);
 
 /// The context of a running action.
 #[derive(Clone, Copy)]
-struct Work<'scope, 'env> {
+struct WorkerContext<'scope, 'env> {
     context: &'scope Context<'env>,
     provide: Option<&'scope Provide<'env>>,
 }
@@ -54,7 +54,7 @@ impl<'scope, 'env> Workers<'scope, 'env> {
         provide: Option<&'scope Provide<'env>>,
         sender: Sender<Event>,
     ) -> Self {
-        let work = Work { context, provide };
+        let work = WorkerContext { context, provide };
         Self { scope, work, sender, idle: Vec::new(), all: Vec::new(), are_given_up: false }
     }
 
@@ -113,7 +113,7 @@ fn end(workers: Vec<Worker<'_>>) {
     }
 }
 
-impl Work<'_, '_> {
+impl WorkerContext<'_, '_> {
     /// Runs an action to its end.
     fn ended(self, worker: Option<usize>, task: &Task) -> Event {
         let attempt = catch_unwind(AssertUnwindSafe(|| self.attempt(task)));

@@ -43,13 +43,13 @@ const OTHER_STEP: u64 = 64 << 20;
 /// Time and memory of a compilation by its cost. Times are microseconds, memory is bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Model {
-    time: Line,
-    memory: Line,
+    time: LinearModel,
+    memory: LinearModel,
 }
 
 /// `start + cost * each`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Line {
+struct LinearModel {
     start: f64,
     each: f64,
 }
@@ -57,16 +57,16 @@ struct Line {
 const MIB: f64 = 1_048_576.0;
 
 const DEFAULT: Model = Model {
-    time: Line { start: 9_300.0, each: 47.0 },
+    time: LinearModel { start: 9_300.0, each: 47.0 },
     // The largest distance of a module above the fitted line is 9 MiB.
-    memory: Line { start: 95.0 * MIB, each: 1_800.0 },
+    memory: LinearModel { start: 95.0 * MIB, each: 1_800.0 },
 };
 
 /// How far the fitted rise for an instruction may be from [`DEFAULT`]'s: an unoptimised build, sanitizers and
 /// debug information lie between.
 const RANGE: f64 = 10.0;
 
-impl Line {
+impl LinearModel {
     fn at(self, cost: u64) -> u64 {
         // A float that does not fit saturates; not a number is 0.
         (self.start + self.each * cost as f64) as u64
@@ -122,9 +122,9 @@ impl Way {
             return false;
         }
         self.next = self.times.len() + self.times.len().div_ceil(4);
-        self.model.time = Line::fitted(&self.times, 0.5, DEFAULT.time);
+        self.model.time = LinearModel::fitted(&self.times, 0.5, DEFAULT.time);
         if self.memory.len() >= ENOUGH {
-            self.model.memory = Line::fitted(&self.memory, 0.95, DEFAULT.memory);
+            self.model.memory = LinearModel::fitted(&self.memory, 0.95, DEFAULT.memory);
         }
         true
     }
@@ -132,7 +132,7 @@ impl Way {
 
 /// The fixed data of an action.
 #[derive(Debug)]
-struct Known {
+struct ActionFacts {
     kind: CompileKind,
     cost: u64,
     /// Its name in history.
@@ -148,7 +148,7 @@ pub struct Estimates<'a> {
     kinds: BTreeMap<(ActionKind, Option<PrefixId>), CompileKind>,
     ways: BTreeMap<CompileKind, Way>,
     /// The wanted ones.
-    actions: BTreeMap<ActionId, Known>,
+    actions: BTreeMap<ActionId, ActionFacts>,
     directory: Option<&'a Path>,
     warm: bool,
 }
@@ -183,12 +183,12 @@ impl<'a> Estimates<'a> {
         };
         let reads = (action.kind() != ActionKind::Opt).then(|| action.inputs().map(place).collect());
         let name = name.map_or_else(|| action.label.clone(), |name| name(&action.label));
-        self.actions.insert(id, Known { kind, cost, name, reads });
+        self.actions.insert(id, ActionFacts { kind, cost, name, reads });
     }
 
     /// Returns an action's estimate: microseconds and bytes.
     pub fn weight(&self, id: ActionId) -> Weight {
-        let Some(&Known { kind, cost, ref name, ref reads }) = self.actions.get(&id) else {
+        let Some(&ActionFacts { kind, cost, ref name, ref reads }) = self.actions.get(&id) else {
             return Weight::default();
         };
         let record = self.history.get(kind, name);
@@ -199,7 +199,7 @@ impl<'a> Estimates<'a> {
             return Weight { time, memory: memory.unwrap_or_else(guess) };
         }
         let model = self.ways.get(&kind).map_or(DEFAULT, |way| way.model);
-        let changed = |known: u64, line: Line, then: u64| {
+        let changed = |known: u64, line: LinearModel, then: u64| {
             (known.saturating_add(line.at(cost))).saturating_sub(line.at(then)).max(known / 4)
         };
         Weight {
@@ -215,7 +215,9 @@ impl<'a> Estimates<'a> {
 
     /// Takes in the measurement of an action; returns whether estimates of others have changed.
     pub fn measured(&mut self, id: ActionId, measured: Measured) -> bool {
-        let Some(&Known { kind, cost, ref name, ref reads }) = self.actions.get(&id) else { return false };
+        let Some(&ActionFacts { kind, cost, ref name, ref reads }) = self.actions.get(&id) else {
+            return false;
+        };
         self.history.add(kind, name, cost, measured);
         match self.ways.get_mut(&kind).filter(|_| reads.is_none()) {
             Some(way) => {

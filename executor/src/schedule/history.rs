@@ -63,7 +63,7 @@ pub struct History {
 
 /// One line.
 #[derive(Serialize, Deserialize)]
-struct Line<'a>(u64, u64, u64, u64, u64, i64, std::borrow::Cow<'a, str>);
+struct HistoryLine<'a>(u64, u64, u64, u64, u64, i64, std::borrow::Cow<'a, str>);
 
 impl History {
     /// Reads a file, as far as it can be used; empty without a file.
@@ -138,7 +138,7 @@ fn decode(bytes: &[u8]) -> BTreeMap<Key, Record> {
 }
 
 fn decode_line(line: &[u8]) -> Option<(Key, Record)> {
-    let Line(run, kind, cost, cpu, wall, memory, label) = serde_json::from_slice(line).ok()?;
+    let HistoryLine(run, kind, cost, cpu, wall, memory, label) = serde_json::from_slice(line).ok()?;
     let memory = u64::try_from(memory).ok();
     let plausible = run < u64::MAX / 2
         && cpu.max(wall) <= MOST_MICROSECONDS
@@ -162,7 +162,7 @@ fn encode(mut records: BTreeMap<Key, Record>) -> Vec<u8> {
     let mut text = HEADER.as_bytes().to_vec();
     for ((kind, label), record) in &records {
         let memory = record.memory.and_then(|memory| i64::try_from(memory).ok()).unwrap_or(-1);
-        let line = Line(
+        let line = HistoryLine(
             record.run,
             *kind,
             record.cost,

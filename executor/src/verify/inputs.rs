@@ -37,12 +37,12 @@ pub struct Backend<'a> {
 #[derive(Debug, Default)]
 pub struct Modules {
     directory: Option<PathBuf>,
-    known: Mutex<HashMap<String, Arc<Known>>>,
+    known: Mutex<HashMap<String, Arc<ModuleFacts>>>,
     ignores_hashes: bool,
 }
 
 #[derive(Debug)]
-struct Known {
+struct ModuleFacts {
     hash: Option<ModuleHash>,
     native: Option<Native>,
     /// Of all its functions together.
@@ -136,7 +136,7 @@ impl Modules {
         }
     }
 
-    fn module(&self, what: &'static str, path: &str) -> Result<Arc<Known>, Refusal> {
+    fn module(&self, what: &'static str, path: &str) -> Result<Arc<ModuleFacts>, Refusal> {
         let lock = || lock(&self.known);
         if let Some(known) = lock().get(path) {
             return Ok(Arc::clone(known));
@@ -150,7 +150,7 @@ impl Modules {
         }
         let module =
             module::read(&bytes).map_err(|source| Refusal::BadBitcode { what, path: file, source })?;
-        let known = Arc::new(Known {
+        let known = Arc::new(ModuleFacts {
             hash: module.hash,
             native: Native::of_triple(&module.triple),
             instructions: module.instructions,

@@ -12,7 +12,7 @@ use distlto_prepare::blobs;
 
 use super::{Phase, Plan, ProgressEvent, ProgressStep, UnderWay};
 use crate::action::{
-    ActionCost, ActionPhases, ActionRecord, CacheAnswer, FailedAction, Fate, Interval, OutputRecord,
+    ActionCost, ActionPhases, ActionRecord, ActionStatus, CacheAnswer, FailedAction, Interval, OutputRecord,
 };
 use crate::report::{Failure, Measured, Origin, Outcome, Phases, Span, microseconds};
 use crate::run::{MemorySample, PhaseRecord, RunRecord};
@@ -202,7 +202,7 @@ impl Recorded {
         };
         let start = self.since(now);
         let action = &mut self.run.actions[at];
-        action.result = Fate::Running;
+        action.result = ActionStatus::Running;
         action.cost = step.cost;
         action.lane = Some(step.lane);
         action.start_us = Some(start);
@@ -213,9 +213,9 @@ impl Recorded {
     /// An action succeeded; one that turned out to be up to date was never started.
     fn finished(&mut self, step: ProgressStep<'_>, measured: Measured, warnings: &str, now: Instant) {
         let fate = match measured.origin {
-            Origin::Ran | Origin::Cache => Fate::Done,
-            Origin::UpToDate => Fate::UpToDate,
-            Origin::SameImports => Fate::SameImports,
+            Origin::Ran | Origin::Cache => ActionStatus::Done,
+            Origin::UpToDate => ActionStatus::UpToDate,
+            Origin::SameImports => ActionStatus::SameImports,
         };
         if let Some(action) = self.end(step, measured, fate, now) {
             action.warnings = warnings.to_owned();
@@ -233,7 +233,7 @@ impl Recorded {
 
     /// An action failed.
     fn failed(&mut self, step: ProgressStep<'_>, failure: &Failure, now: Instant) {
-        if let Some(action) = self.end(step, failure.measured, Fate::Failed, now) {
+        if let Some(action) = self.end(step, failure.measured, ActionStatus::Failed, now) {
             action.failure = Some(failed(failure));
         }
         self.tally.failed += 1;
@@ -245,7 +245,7 @@ impl Recorded {
         if let Some(at) = self.take(step) {
             let action = &mut self.run.actions[at];
             action.end_us = Some(end);
-            action.result = Fate::Again;
+            action.result = ActionStatus::Again;
             action.because = Some(cause.to_owned());
         }
     }
@@ -258,7 +258,7 @@ impl Recorded {
                 Outcome::Skipped(cause) => {
                     let cause = self.places.get(&cause.index()).map(|&at| self.run.actions[at].label.clone());
                     let action = &mut self.run.actions[at];
-                    action.result = Fate::Skipped;
+                    action.result = ActionStatus::Skipped;
                     action.because = cause;
                 }
                 Outcome::Failed(failure) => {
@@ -311,7 +311,7 @@ impl Recorded {
             None => self.add(ActionRecord::new(step.id, step.kind, step.label, step.cost)),
         };
         let action = &mut self.run.actions[at];
-        action.result = Fate::UpToDate;
+        action.result = ActionStatus::UpToDate;
         action.why.clear();
         action.outputs.iter_mut().for_each(|output| output.after.clone_from(&output.before));
     }
@@ -320,7 +320,7 @@ impl Recorded {
         &mut self,
         step: ProgressStep<'_>,
         measured: Measured,
-        fate: Fate,
+        fate: ActionStatus,
         now: Instant,
     ) -> Option<&mut ActionRecord> {
         self.tally.ended += 1;
@@ -423,10 +423,10 @@ mod tests {
         let told = recorded.run.actions.iter();
         let told: Vec<_> = told.map(|one| (one.round, one.id, one.key.as_deref(), one.result)).collect();
         let expected = [
-            (0, 0, Some("key 0"), Fate::NotStarted),
-            (1, 0, Some("key 0"), Fate::NotStarted),
-            (1, 1, Some("key 1"), Fate::Running),
-            (1, 2, None, Fate::NotStarted),
+            (0, 0, Some("key 0"), ActionStatus::NotStarted),
+            (1, 0, Some("key 0"), ActionStatus::NotStarted),
+            (1, 1, Some("key 1"), ActionStatus::Running),
+            (1, 2, None, ActionStatus::NotStarted),
         ];
         assert_eq!(told, expected);
     }

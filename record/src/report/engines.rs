@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::action::{EngineTimes, Fate};
+use crate::action::{ActionStatus, EngineTimes};
 use crate::progress::text::{human, printable, size};
 use crate::run::RunRecord;
 
@@ -32,7 +32,7 @@ pub struct EngineSummary {
 impl EngineSummary {
     pub(super) fn of(record: &RunRecord) -> Option<Self> {
         let mut all = Self::default();
-        for action in record.backends().filter(|action| action.result == Fate::Done) {
+        for action in record.backends().filter(|action| action.result == ActionStatus::Done) {
             let (Some(worker), Some(times)) = (&action.worker, action.engine) else { continue };
             *all.workers.entry(worker.clone()).or_default() += 1;
             all.times.uploading_us += times.uploading_us;

@@ -11,7 +11,7 @@ use distlto_planner::graph::ActionKind;
 
 use super::Origin;
 use super::engines::EngineSummary;
-use crate::action::{ActionRecord, Fate, Interval};
+use crate::action::{ActionRecord, ActionStatus, Interval};
 use crate::inspect::same_imports;
 use crate::progress::text::{human, printable, size};
 use crate::run::RunRecord;
@@ -88,7 +88,7 @@ impl Summary {
     pub fn of(record: &RunRecord, now: u64) -> Self {
         let time = |action: &ActionRecord| time(action, now);
         let done = |origin| {
-            let done = record.backends().filter(move |action| action.result == Fate::Done);
+            let done = record.backends().filter(move |action| action.result == ActionStatus::Done);
             done.filter(move |action| action.took.origin == origin).count()
         };
         let jobs = record.jobs.unwrap_or(1).max(1);
@@ -107,7 +107,7 @@ impl Summary {
         let cpu =
             record.backends().flat_map(|action| [action.took.cpu_us, action.took.import_cpu_us]).flatten();
         let on_engine =
-            record.backends().filter(|action| action.worker.is_some() && action.result == Fate::Done);
+            record.backends().filter(|action| action.worker.is_some() && action.result == ActionStatus::Done);
         let on_engine = on_engine.count();
         Self {
             on_engine,
@@ -118,7 +118,7 @@ impl Summary {
             same_imports: record.same_imports(),
             imports_only: imports_only(record),
             up_to_date: record.up_to_date(),
-            failed: record.actions.iter().filter(|action| action.result == Fate::Failed).count(),
+            failed: record.actions.iter().filter(|action| action.result == ActionStatus::Failed).count(),
             jobs,
             makespan,
             work,
@@ -131,7 +131,7 @@ impl Summary {
             peak_memory: peak_memory(record.backends()),
             memory_in_use: record.memory.iter().map(|sample| sample.memory.in_use).max(),
             memory_budget: budgets.max(),
-            expensive: expensive(record.backends().filter(|action| action.result == Fate::Done), now),
+            expensive: expensive(record.backends().filter(|action| action.result == ActionStatus::Done), now),
         }
     }
 
@@ -247,7 +247,8 @@ fn imports_only(record: &RunRecord) -> usize {
     {
         return 0;
     }
-    let ran = |action: &&ActionRecord| action.result == Fate::Done && action.took.origin == Origin::Ran;
+    let ran =
+        |action: &&ActionRecord| action.result == ActionStatus::Done && action.took.origin == Origin::Ran;
     record.backends().filter(ran).filter(|action| why::is_imports_only(&action.why)).count()
 }
 
@@ -311,7 +312,7 @@ mod tests {
     use crate::progress::{Phase, Plan, ProgressEvent, ProgressStep};
     use crate::report::{Counts, Measured, Phases, Span};
     use crate::run::MemoryUse;
-    use crate::why::{Change, What};
+    use crate::why::{Change, ChangeKind};
 
     struct Clock {
         begun: Instant,
@@ -406,10 +407,10 @@ mod tests {
     fn the_sentence_names_what_stable_names_could_spare() {
         let (mut recorded, now) = link();
         let reasons = [
-            vec![Change::of(What::Shard), Change::named(What::Import, "d.o")],
-            vec![Change::of(What::Module), Change::of(What::Shard)],
-            vec![Change::named(What::Import, "d.o")],
-            vec![Change::of(What::Shard)],
+            vec![Change::of(ChangeKind::Shard), Change::named(ChangeKind::Import, "d.o")],
+            vec![Change::of(ChangeKind::Module), Change::of(ChangeKind::Shard)],
+            vec![Change::named(ChangeKind::Import, "d.o")],
+            vec![Change::of(ChangeKind::Shard)],
         ];
         for (action, why) in recorded.run.actions.iter_mut().zip(reasons) {
             action.why = why;

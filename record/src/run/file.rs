@@ -134,14 +134,14 @@ fn utc(milliseconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::action::{ActionRecord, Fate};
-    use crate::why::{Change, What};
+    use crate::action::{ActionRecord, ActionStatus};
+    use crate::why::{Change, ChangeKind};
     use distlto_planner::graph::ActionKind;
 
     fn record(begun_ms: u64) -> RunRecord {
         let mut action = ActionRecord::new(0, ActionKind::ThinLink, "app", 7);
-        action.why = vec![Change::named(What::Import, "b.o")];
-        action.result = Fate::Done;
+        action.why = vec![Change::named(ChangeKind::Import, "b.o")];
+        action.result = ActionStatus::Done;
         RunRecord { version: VERSION, begun_ms, process: 7, actions: vec![action], ..RunRecord::default() }
     }
 

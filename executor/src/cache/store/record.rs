@@ -18,7 +18,7 @@ const HEADER: &str = "distlto result 1\n";
 
 /// The line of JSON.
 #[derive(Serialize, Deserialize)]
-struct Line<'a> {
+struct ObjectLine<'a> {
     key: String,
     module: std::borrow::Cow<'a, str>,
     outputs: Vec<OutputLine<'a>>,
@@ -67,7 +67,7 @@ pub(super) fn encode(result: &ActionResult, key: &Key) -> Vec<u8> {
         size: output.size,
         executable: output.executable,
     });
-    let line = Line {
+    let line = ObjectLine {
         key: hex(&key.0),
         module: result.module.as_str().into(),
         outputs: outputs.collect(),
@@ -87,7 +87,7 @@ pub(super) fn encode(result: &ActionResult, key: &Key) -> Vec<u8> {
 pub(super) fn decode(key: &Key, bytes: &[u8]) -> Result<ActionResult, String> {
     let body = sealed::decode(HEADER, bytes, sha256)?;
     let end = memchr::memchr(b'\n', body).ok_or("its first line does not end")?;
-    let line: Line<'_> =
+    let line: ObjectLine<'_> =
         serde_json::from_slice(&body[..end]).map_err(|error| format!("its first line: {error}"))?;
     if from_hex(&line.key) != Some(key.0) {
         return Err(format!("it is the record of another key, {}", line.key));
