@@ -61,7 +61,7 @@ pub struct CacheArgs {
     pub cache_age: Option<Duration>,
 }
 
-/// How actions are run and what is told of them.
+/// How actions run, and how much is printed.
 #[derive(Debug, Clone, Default, Args)]
 pub struct RunArgs {
     /// Run at most N jobs at once [default: one per processor]
@@ -81,7 +81,7 @@ pub struct RunArgs {
     /// alone. Without this option the jobs take what is available, within the limits of control groups.
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub memory: Option<u64>,
-    /// Keep what jobs took in this file, for the estimates of the next run
+    /// Keep the time and memory of jobs in this file, for the estimates of the next run
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub history: Option<PathBuf>,
     /// Where results are kept on disk.
@@ -94,7 +94,7 @@ pub struct RunArgs {
     /// docs/executor.md.
     #[arg(long, hide_short_help = true)]
     pub no_warm: bool,
-    /// Print each command and what it took
+    /// Print each command and its cost
     #[arg(short, long, conflicts_with = "quiet")]
     pub verbose: bool,
     /// Print failures and the compilers' warnings, and nothing else
@@ -116,7 +116,7 @@ pub struct RunArgs {
     /// Also if the run fails or is interrupted. A line for each job at a time, with the thin link and the final link above.
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
-    /// Where actions may run but here.
+    /// Servers that may run actions.
     #[command(flatten)]
     pub remote: RemoteArgs,
 }

@@ -14,7 +14,7 @@ use rayon::{ThreadBuilder, ThreadPoolBuilder};
 use crate::limits::SystemLimit;
 use crate::mutex::lock;
 
-/// So many threads and processes beside rayon's pool are worth more than a larger pool.
+/// Threads and processes that rayon's pool leaves to other work.
 const BESIDE: usize = 8;
 
 /// Whether the calling thread of [`begin`] is rayon's pool. Work from another thread would wait for ever.
@@ -84,7 +84,7 @@ pub fn begin() {
     debug_assert!(made.is_ok(), "{made:?}");
 }
 
-/// A thread that waits to become one of a pool, so that a pool is not begun that cannot be had.
+/// A thread that reserves a place for the pool, so that rayon is asked only for threads that the system has.
 struct Waiting {
     work: Sender<ThreadBuilder>,
     thread: JoinHandle<()>,

@@ -78,7 +78,7 @@ impl Client {
         &self.inner.calls.statistics
     }
 
-    /// Which blobs the server lacks. Those that are known to be there are not asked for.
+    /// Returns the blobs that the server lacks. Does not ask for those that it is known to have.
     pub async fn missing(&self, digests: impl IntoIterator<Item = Digest>) -> Result<Vec<Digest>, Error> {
         self.inner.uploads.missing(digests.into_iter().collect()).await
     }
@@ -88,7 +88,7 @@ impl Client {
         self.inner.uploads.forget(digests);
     }
 
-    /// Sees to it that the server has blobs: uploads those that it lacks, each once.
+    /// Uploads the blobs that the server lacks, each once.
     pub async fn upload(&self, blobs: impl IntoIterator<Item = Blob>) -> Result<(), Error> {
         self.inner.uploads.upload(blobs.into_iter().collect()).await
     }

@@ -106,7 +106,7 @@ fn with_recorded_flags(
     compiler: Compiler,
 ) -> Result<Compiler, OptError> {
     let RecordedFlags { kept: mut arguments, .. } = FlagRecords::open(source)?.flags_of(module, None)?;
-    // Flags of whole compilations are not all for one of bitcode.
+    // Some flags of a compilation from source do not apply to bitcode.
     arguments.push("-Wno-unused-command-line-argument".to_owned());
     arguments.extend(compiler.arguments);
     Ok(Compiler { program: compiler.program, arguments })

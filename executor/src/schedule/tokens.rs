@@ -39,8 +39,8 @@ pub fn jobserver_of_make() -> Result<Option<Client>, Unusable> {
 
 fn find() -> Result<Option<Client>, Unusable> {
     use FromEnvErrorKind::{CannotOpenFd, NegativeFd, NoEnvVar, NoJobserver, NotAPipe};
-    // SAFETY: the descriptors that MAKEFLAGS names are checked to be pipes; that nothing else took their numbers is
-    // made sure of by `cancel_on_signals`, which every program that runs jobs calls first.
+    // SAFETY: the descriptors that MAKEFLAGS names are checked to be pipes. Every program that runs jobs first calls
+    // `cancel_on_signals`, which makes sure that nothing else took their numbers.
     let found = unsafe { Client::from_env_ext(true) };
     match (found.client, found.var) {
         (Ok(client), _) => Ok(Some(client)),

@@ -142,7 +142,7 @@ impl UncheckedJobs<'_> {
             read(input, of_common("inputs", at))?;
         }
         for (index, job) in self.jobs.iter().enumerate() {
-            // The loop that places are made in only on failure: it sees each import of each job.
+            // This loop sees each import of each job, so it makes places for messages on failure only.
             if let Some(at) =
                 job.inputs.iter().position(|&input| writers[files[input as usize].0 as usize].is_some())
             {

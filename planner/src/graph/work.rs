@@ -79,7 +79,7 @@ impl BackendWork {
     }
 }
 
-/// Where the imports end is no difference: a text does not say it of imports that its graph does not compile.
+/// Ignores where the imports end: a text does not say it for imports that its graph does not compile.
 impl PartialEq for BackendWork {
     fn eq(&self, other: &Self) -> bool {
         (self.module, self.shard, self.object, self.dwo)
