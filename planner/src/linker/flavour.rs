@@ -35,6 +35,9 @@ const SHARED: [&str; 9] = [
     "lto-debug-pass-manager",
     "reproduce",
 ];
+/// These flavours leave `PipelineTuningOptions` at its defaults: at each level, loops are vectorised and unrolled, and
+/// straight-line code is not vectorised.
+const TUNING: [&str; 3] = ["-fvectorize", "-funroll-loops", "-fno-slp-vectorize"];
 /// The oldest version of ld64.lld that is known to name members with parentheses.
 const OLDEST_MACHO: u32 = 19;
 /// Those with a number at their end.
@@ -156,6 +159,7 @@ impl Flavour {
     pub fn backend_flags(self, arguments: &[Argument], extra: &[String]) -> Result<BackendFlags, FlagError> {
         let mut raw = gather(arguments);
         let mut args = vec![format!("-O{}", opt_level(&raw)?)];
+        args.extend(TUNING.map(str::to_owned));
         match self {
             Self::MachO => {
                 // LTO's own default, whatever is linked.
@@ -213,7 +217,7 @@ mod tests {
         let flags = Flavour::MachO.backend_flags(line.arguments(), &[]).expect("flags");
         assert_eq!(
             flags.args.join(" "),
-            "-O3 -fno-addrsig -mllvm -x -fpic -Wno-unused-command-line-argument"
+            "-O3 -fvectorize -funroll-loops -fno-slp-vectorize -fno-addrsig -mllvm -x -fpic -Wno-unused-command-line-argument"
         );
     }
 
