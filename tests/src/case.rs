@@ -7,7 +7,7 @@
 use anyhow::{Context, Result, bail, ensure};
 
 /// One program to be compiled, linked in several ways, run and compared.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Case {
     /// Folder and stem of the case's file: `archives/thin`.
     pub name: String,
@@ -47,12 +47,14 @@ pub struct Case {
     pub modules: Option<usize>,
     /// Every way of linking fails, and distlto says this.
     pub fails: Option<String>,
+    /// The formats beside ELF's that it is not for.
+    pub not_for: Vec<String>,
     /// How many of them a linker that is served compiles itself.
     pub own: usize,
 }
 
 /// A file of a case.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Section {
     /// Path relative to the case's folder.
     pub name: String,
@@ -161,10 +163,19 @@ impl Case {
             "fails" => self.fails = Some(text),
             _ => match key.split_once(' ') {
                 Some(("flags", file)) => self.flags_of.push((file.trim().to_owned(), text)),
+                Some(("not", formats)) if formats.starts_with("for ") && !value.is_empty() => {
+                    self.not_for.extend(formats.split_whitespace().skip(1).map(str::to_owned));
+                }
                 _ => bail!("unknown directive `{key}`; tests/cases/README.md lists the known ones"),
             },
         }
         Ok(())
+    }
+
+    /// Whether the case leaves compiling and linking to the harness, so that it can be of another format.
+    pub fn is_portable(&self) -> bool {
+        let Self { driver, before, sources, compiles_nothing, run, .. } = self;
+        driver.is_none() && before.is_empty() && sources.is_empty() && !compiles_nothing && run.is_none()
     }
 
     /// Whether the case holds C++ and so is linked by `clang++`.

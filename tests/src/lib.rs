@@ -13,6 +13,7 @@ pub mod distlto;
 pub mod engine;
 pub mod example;
 pub mod folder;
+pub mod formatted;
 pub mod plugin;
 pub mod program;
 pub mod project;

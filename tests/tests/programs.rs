@@ -8,8 +8,11 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result};
+use clap::ValueEnum;
+use distlto_tests::campaign::formats::Format;
 use distlto_tests::case::Case;
 use distlto_tests::check::check;
+use distlto_tests::formatted;
 use distlto_tests::toolchain::Toolchain;
 use libtest_mimic::{Arguments, Failed, Trial};
 
@@ -51,12 +54,25 @@ fn trials(toolchain: Toolchain) -> Result<(Vec<Trial>, usize)> {
     }
     cases.sort_by_key(|case| (!case.name.starts_with("third-party/"), case.name.clone()));
     let all = cases.len();
-    let trials: Vec<Trial> = cases
+    let mut further = Vec::new();
+    for case in cases.iter().filter(|case| case.llvm.hold(toolchain.version) && case.is_portable()) {
+        for &format in Format::value_variants() {
+            let name = format!("{format:?}").to_lowercase();
+            if toolchain.version >= format.oldest() && !case.not_for.contains(&name) {
+                let (case, trial) = (case.clone(), format!("{}/{name}", case.name));
+                let check = move || formatted::check(&case, format, toolchain);
+                further
+                    .push(Trial::test(trial, move || check().map_err(|error| format!("{error:#}").into())));
+            }
+        }
+    }
+    let own: Vec<Trial> = cases
         .into_iter()
         .filter(|case| case.llvm.hold(toolchain.version))
         .map(|case| Trial::test(case.name.clone(), move || run(&case, toolchain)))
         .collect();
-    let elsewhere = all - trials.len();
+    let elsewhere = all - own.len();
+    let trials = own.into_iter().chain(further).collect();
     Ok((trials, elsewhere))
 }
 

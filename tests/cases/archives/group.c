@@ -3,6 +3,7 @@
 //# step: %ar rcs liba.a a.o b.o
 //# step: %ar rcs libh.a helper.o unused.o
 //# link: -Wl,--start-group liba.a libh.a -Wl,--end-group main.o
+//# not for macho wasm: groups are an option of ELF's linkers
 //--- main.c
 #include <stdio.h>
 int a(int), b(int);

@@ -2,6 +2,7 @@
 //# modules: 5
 //# step: %ar rcs libx.a a.o b.o helper.o unused.o
 //# link: main.o -Wl,-u,unused libx.a
+//# not for macho: its symbols begin with an underscore
 //--- main.c
 #include <stdio.h>
 int a(int), b(int);

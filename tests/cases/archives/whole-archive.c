@@ -2,6 +2,7 @@
 //# modules: 5
 //# step: %ar rcs libx.a a.o b.o helper.o unused.o
 //# link: main.o -Wl,--whole-archive libx.a -Wl,--no-whole-archive
+//# not for macho: the option is ELF's
 //--- main.c
 #include <stdio.h>
 int a(int), b(int);

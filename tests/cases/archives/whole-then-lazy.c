@@ -2,6 +2,7 @@
 //# step: %ar rcs libx.a a.o
 //# link: main.o -Wl,--whole-archive libx.a -Wl,--no-whole-archive libx.a
 //# modules: 2
+//# not for macho: the option is ELF's
 //--- main.c
 #include <stdio.h>
 int a(int);

@@ -2,6 +2,7 @@
 //# modules: 2
 //# link: %objects -Wl,-Map=%dir/program.map
 //# after: test -s %dir/program.map
+//# not for macho: the option is ELF's
 //--- main.c
 #include <stdio.h>
 int part(int);

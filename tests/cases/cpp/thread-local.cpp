@@ -1,6 +1,7 @@
 // Thread-local variables with constructors, used from another file and another thread.
 //# modules: 2
 //# link: %objects -pthread
+//# not for macho wasm: needs a C++ library
 //--- main.cpp
 #include <cstdio>
 #include <thread>

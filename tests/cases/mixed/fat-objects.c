@@ -3,6 +3,7 @@
 //# modules: 3
 //# flags: -ffat-lto-objects
 //# link: %objects -ffat-lto-objects
+//# not for macho wasm: clang makes no fat objects there
 //--- main.c
 #include <stdio.h>
 int other(int), again(int);

@@ -2,6 +2,7 @@
 //# modules: 3
 //# flags: -mcmodel=medium
 //# link: %objects -mcmodel=medium
+//# not for macho wasm: clang has no such code model there
 //--- main.c
 #include <stdio.h>
 int other(int), again(int);

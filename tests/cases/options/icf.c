@@ -2,6 +2,7 @@
 //# modules: 3
 //# flags: -ffunction-sections -fdata-sections
 //# link: %objects -Wl,--icf=all -Wl,--gc-sections
+//# not for macho wasm: the options are ELF's
 //--- main.c
 #include <stdio.h>
 int other(int), again(int);

@@ -2,6 +2,7 @@
 //# modules: 3
 //# flags: -march=x86-64-v2 -mtune=generic
 //# link: %objects -march=x86-64-v2
+//# not for macho wasm: the processor is x86-64's
 //--- main.c
 #include <stdio.h>
 int other(int), again(int);

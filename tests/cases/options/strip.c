@@ -2,6 +2,7 @@
 //# modules: 3
 //# flags: -g
 //# link: %objects -s -Wl,--build-id=sha1 -Wl,-O2
+//# not for macho: the options are ELF's
 //--- main.c
 #include <stdio.h>
 int other(int), again(int);

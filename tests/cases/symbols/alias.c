@@ -1,5 +1,6 @@
 // Aliases of functions and of variables, used from another file.
 //# modules: 2
+//# not for macho: the format has no aliases
 //--- main.c
 #include <stdio.h>
 int real(int), other(int), weak_alias(int);

@@ -3,6 +3,7 @@
 //# flags second.c: -fPIC
 //# link: -pie %objects
 //# modules: 3
+//# not for macho wasm: its assembly is ELF's
 //--- main.c
 #include <stdio.h>
 extern int counter[];

@@ -2,6 +2,7 @@
 //# modules: 2
 //# flags: -fcommon
 //# flags native.c: -fno-lto
+//# not for wasm: the format has no common symbols
 //--- main.c
 #include <stdio.h>
 int table[4];

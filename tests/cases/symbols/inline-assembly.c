@@ -1,5 +1,6 @@
 // Inline assembly that names a symbol of another file.
 //# modules: 2
+//# not for macho wasm: its assembly is x86-64's
 //--- main.c
 #include <stdio.h>
 int called(void);

@@ -45,6 +45,14 @@ impl Format {
         }
     }
 
+    /// The first LLVM whose linker is served.
+    pub fn oldest(self) -> u32 {
+        match self {
+            Self::Macho => 19,
+            Self::Wasm => 22,
+        }
+    }
+
     /// The words of a link after its driver, without inputs and output.
     pub fn link_words(self) -> &'static [&'static str] {
         match self {

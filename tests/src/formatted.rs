@@ -1,0 +1,63 @@
+//! A case in another format than ELF's: the program of a served link equals that of the linker alone, byte for byte.
+//!
+//! The sources are compiled for the format's target with the few declarations of `data/headers`, without a system's
+//! libraries, so nothing runs the program. A case names the formats that it is not for.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::build::build;
+use crate::campaign::formats::{Format, LIBRARY};
+use crate::case::Case;
+use crate::distlto::objects;
+use crate::run::{fail, succeed};
+use crate::toolchain::Toolchain;
+use crate::way::Way;
+
+/// Checks a case in a format.
+pub fn check(case: &Case, format: Format, toolchain: Toolchain) -> Result<()> {
+    let case = of_format(case, format);
+    let folder = build(&case, toolchain)?;
+    folder.write("libSystem.tbd", LIBRARY)?;
+    let way = Way::Distlto;
+    let (mut alone, mut served) = (way.command_alone(&case, &folder)?, way.command(&case, &folder)?);
+    if case.fails.is_some() {
+        fail(&mut alone)?;
+        fail(&mut served)?;
+        return Ok(());
+    }
+    let output = way.output(&folder);
+    let read = || fs::read(&output).with_context(|| format!("cannot read {}", output.display()));
+    succeed(&mut alone)?;
+    let expected = read()?;
+    fs::remove_file(&output)?;
+    succeed(&mut served)?;
+    ensure!(read()? == expected, "another program than that of the linker alone");
+    let kept = objects(&output)?;
+    if let Some(modules) = case.modules {
+        let (found, modules) = (kept.len(), modules - case.own);
+        ensure!(found == modules, "{found} native objects were compiled, expected {modules}");
+    }
+    succeed(&mut served)?;
+    ensure!(
+        read()? == expected && objects(&output)? == kept,
+        "a second link wrote the program or objects again"
+    );
+    Ok(())
+}
+
+/// The case with the format's target and linker.
+fn of_format(case: &Case, format: Format) -> Case {
+    let headers = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/headers");
+    let flags = format!("{} -isystem '{}' -fno-exceptions -w", format.target(), headers.display());
+    let clang = if case.is_cpp() { "%clang++" } else { "%clang" };
+    let words = format.link_words().join(" ");
+    Case {
+        name: format!("{format:?}/{}", case.name).to_lowercase(),
+        flags: [vec![flags], case.flags.clone()].concat(),
+        driver: Some(format!("{clang} -O2 {} -o %out {words}", format.target())),
+        ..case.clone()
+    }
+}
