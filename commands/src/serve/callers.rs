@@ -324,6 +324,7 @@ impl<'a> Shared<'a> {
             Err(error) => {
                 // The linker goes on by itself.
                 lock(&self.previous).push(previous);
+                lock(&self.observed).push(Observed { process, notes });
                 return Err(error);
             }
         };
@@ -342,6 +343,10 @@ impl<'a> Shared<'a> {
         let directory = elsewhere.map(Path::to_owned);
         let reporter = own;
         let failed = !matches!(served.outcome, Outcome::Answered) || !previous.is_replaced();
+        if failed || is_single {
+            // Its trace names the linker's unfinished files.
+            lock(&self.observed).push(Observed { process, notes });
+        }
         let previous = if failed && !is_single {
             // A driver removes the program after its linker failed, so it is put back after that.
             lock(&self.previous).push(previous);
@@ -362,7 +367,6 @@ impl<'a> Shared<'a> {
             directory,
         };
         if is_single {
-            lock(&self.observed).push(Observed { process, notes });
             lock(&self.links).push(link);
             return Ok(());
         }
