@@ -40,7 +40,7 @@ mod staged_directory;
 pub mod store;
 pub mod text;
 pub mod threads;
-mod universal;
+pub mod universal;
 pub mod unpack;
 mod unpack_record;
 pub mod warning;

@@ -11,11 +11,7 @@ use object::read::macho::{FatArch, MachOFatFile};
 use crate::error::PrepareError;
 
 /// The byte range of the slice for `architecture`, or of the only slice there is.
-pub(crate) fn slice(
-    path: &Path,
-    bytes: &[u8],
-    architecture: Option<&str>,
-) -> Result<Range<usize>, PrepareError> {
+pub fn slice(path: &Path, bytes: &[u8], architecture: Option<&str>) -> Result<Range<usize>, PrepareError> {
     let malformed = |place: &str, problem: String| PrepareError::Malformed {
         path: path.to_owned(),
         place: place.to_owned(),

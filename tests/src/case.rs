@@ -49,6 +49,8 @@ pub struct Case {
     pub fails: Option<String>,
     /// The formats beside ELF's that it is not for.
     pub not_for: Vec<String>,
+    /// The only format that it is for, where that is not ELF.
+    pub only_for: Option<String>,
     /// How many of them a linker that is served compiles itself.
     pub own: usize,
 }
@@ -160,6 +162,7 @@ impl Case {
             "exit" => self.exit = value.parse().context("expected an exit code")?,
             "modules" => self.modules = Some(value.parse().context("expected a count")?),
             "own" => self.own = value.parse().context("expected a count")?,
+            "for" => self.only_for = Some(text),
             "fails" => self.fails = Some(text),
             _ => match key.split_once(' ') {
                 Some(("flags", file)) => self.flags_of.push((file.trim().to_owned(), text)),
@@ -172,8 +175,15 @@ impl Case {
         Ok(())
     }
 
-    /// Whether the case leaves compiling and linking to the harness, so that it can be of another format.
-    pub fn is_portable(&self) -> bool {
+    /// Whether the case is for this format: ELF, or another where it leaves compiling and linking to the harness.
+    pub fn is_for(&self, format: &str) -> bool {
+        match &self.only_for {
+            Some(only) => only == format,
+            None => format == "elf" || self.is_portable() && !self.not_for.iter().any(|not| not == format),
+        }
+    }
+
+    fn is_portable(&self) -> bool {
         let Self { driver, before, sources, compiles_nothing, run, .. } = self;
         driver.is_none() && before.is_empty() && sources.is_empty() && !compiles_nothing && run.is_none()
     }

@@ -112,6 +112,7 @@ impl Folder {
             ("clang" | "clang++", None) => self.toolchain.tool(name)?,
             ("lld", None) => self.toolchain.tool("ld.lld")?,
             ("ar", None) => self.toolchain.tool("llvm-ar")?,
+            ("lipo", None) => self.toolchain.tool("llvm-lipo")?,
             ("profdata", None) => self.toolchain.tool("llvm-profdata")?,
             ("gcc" | "cmake" | "rustc", None) => system_tool(name)?,
             ("dir", None) => dir.into(),

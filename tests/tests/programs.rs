@@ -54,25 +54,22 @@ fn trials(toolchain: Toolchain) -> Result<(Vec<Trial>, usize)> {
     }
     cases.sort_by_key(|case| (!case.name.starts_with("third-party/"), case.name.clone()));
     let all = cases.len();
-    let mut further = Vec::new();
-    for case in cases.iter().filter(|case| case.llvm.hold(toolchain.version) && case.is_portable()) {
+    cases.retain(|case| case.llvm.hold(toolchain.version));
+    let elsewhere = all - cases.len();
+    let mut trials = Vec::new();
+    for case in cases {
         for &format in Format::value_variants() {
             let name = format!("{format:?}").to_lowercase();
-            if toolchain.version >= format.oldest() && !case.not_for.contains(&name) {
+            if toolchain.version >= format.oldest() && case.is_for(&name) {
                 let (case, trial) = (case.clone(), format!("{}/{name}", case.name));
                 let check = move || formatted::check(&case, format, toolchain);
-                further
-                    .push(Trial::test(trial, move || check().map_err(|error| format!("{error:#}").into())));
+                trials.push(Trial::test(trial, move || check().map_err(|error| format!("{error:#}").into())));
             }
         }
+        if case.is_for("elf") {
+            trials.push(Trial::test(case.name.clone(), move || run(&case, toolchain)));
+        }
     }
-    let own: Vec<Trial> = cases
-        .into_iter()
-        .filter(|case| case.llvm.hold(toolchain.version))
-        .map(|case| Trial::test(case.name.clone(), move || run(&case, toolchain)))
-        .collect();
-    let elsewhere = all - own.len();
-    let trials = own.into_iter().chain(further).collect();
     Ok((trials, elsewhere))
 }
 

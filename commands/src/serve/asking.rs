@@ -162,9 +162,11 @@ impl Shared<'_> {
         let options = self.service.options;
         let jobs = link_options::jobs_of(arguments);
         let is_completed = resolves && !options.plain_shards;
+        let architecture = flavour.and_then(|flavour| flavour.slice(arguments)).map(str::to_owned);
         if matches!(self.service.task, Task::Answer(_)) {
             // Nothing is compiled.
-            let compilation = CompileSettings { flavour, is_completed, jobs, ..CompileSettings::default() };
+            let compilation =
+                CompileSettings { flavour, architecture, is_completed, jobs, ..CompileSettings::default() };
             return Ok(Called::Link(Box::new(Asking { link, compilation, stable_names: false })));
         }
         let named = last_value(arguments, "thinlto-remote-compiler");
@@ -206,7 +208,8 @@ impl Shared<'_> {
         if let Some(option) = flags.not_done.first() {
             return alone(&format!("{option} asks for output that only the linker's own backends write"));
         }
-        let compilation = CompileSettings { compiler, flavour, flags, is_completed, jobs, records };
+        let compilation =
+            CompileSettings { compiler, flavour, architecture, flags, is_completed, jobs, records };
         Ok(Called::Link(Box::new(Asking { link, compilation, stable_names })))
     }
 

@@ -72,7 +72,7 @@ impl Collection {
         elsewhere: Option<&Path>,
     ) -> Result<(), LinkError> {
         let root = elsewhere.unwrap_or(Path::new(""));
-        let mut files = ModuleFiles::new(root, &self.directory).with_kept(kept);
+        let mut files = ModuleFiles::new(root, &self.directory).with_kept(kept).with_slices(&compilation);
         let mut modules = collect(caller, folder, &mut files, &compilation)?;
         let mut records = Vec::new();
         for (id, described) in &mut modules {

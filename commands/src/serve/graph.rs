@@ -68,7 +68,7 @@ impl Answers {
         root: &Path,
         compilation: &CompileSettings,
     ) -> Result<(), LinkError> {
-        let mut files = ModuleFiles::new(root, "");
+        let mut files = ModuleFiles::new(root, "").with_slices(compilation);
         let heard = |error| IoError::on("hear", "the linker")(error);
         let (resolutions, mut resolved, mut completion) = (OnceCell::new(), None, None);
         let mut bytes = vec![0; PACKET];

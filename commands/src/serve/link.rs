@@ -77,7 +77,8 @@ impl Answering<'_> {
                 caller,
                 shared: &shared,
                 scope,
-                files: ModuleFiles::new(self.directory.unwrap_or(Path::new("")), self.session.directory),
+                files: ModuleFiles::new(self.directory.unwrap_or(Path::new("")), self.session.directory)
+                    .with_slices(self.compilation),
                 sources: HashMap::new(),
                 resolutions: &resolutions,
                 resolved: None,

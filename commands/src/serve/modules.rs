@@ -24,7 +24,10 @@ use distlto_prepare::io_error::IoError;
 use distlto_prepare::kind::{Kind, bitcode_of, classify};
 use distlto_prepare::member::{LocatedMember, MemberContent, located_members, splits};
 use distlto_prepare::names::escape_path;
+use distlto_prepare::universal;
 use distlto_prepare::write::write_if_changed;
+
+use super::settings::CompileSettings;
 
 /// How many digits of an encoded name stand in one folder.
 const DIGITS: usize = 200;
@@ -49,6 +52,8 @@ pub struct ModuleFiles {
     kept: Temporaries,
     /// The place of each module, where each has the same for all that import from it.
     placed: HashMap<String, String>,
+    /// The architecture whose slices of universal files count.
+    architecture: Option<String>,
 }
 
 struct Archive {
@@ -79,12 +84,18 @@ impl ModuleFiles {
             written: HashMap::new(),
             kept: HashMap::new(),
             placed: HashMap::new(),
+            architecture: None,
         }
     }
 
     /// Adds modules that a driver has compiled and is about to delete.
     pub fn with_kept(self, kept: Temporaries) -> Self {
         Self { kept, ..self }
+    }
+
+    /// Takes the slices of universal files that the link takes.
+    pub fn with_slices(self, compilation: &CompileSettings) -> Self {
+        Self { architecture: compilation.architecture.clone(), ..self }
     }
 
     /// Where modules were written.
@@ -118,7 +129,7 @@ impl ModuleFiles {
         let work = |bytes: &[u8]| work(bitcode_of(bytes).unwrap_or(bytes));
         let file = self.directory.join(label);
         if file.is_file() {
-            return work(&Input::open(&file).ok()?);
+            return self.with_bitcode(label, work).ok()?;
         }
         let (path, member) = label.strip_suffix(')')?.rsplit_once('(')?;
         let (member, number) = match member.rsplit_once(" #") {
@@ -250,8 +261,12 @@ impl ModuleFiles {
                 MemberContent::Beside(path) => Source::File(path.clone()),
             }));
         }
-        let is_fat = Input::open(&file).map(|input| matches!(classify(&input), Kind::FatLto(_)));
-        Ok(is_fat.map_err(|error| unreadable(&file, error))?.then_some(Source::File(file)))
+        let input = Input::open(&file).map_err(|error| unreadable(&file, error))?;
+        Ok(match classify(&input) {
+            Kind::FatLto(_) => Some(Source::File(file)),
+            Kind::Universal => self.slice(&file, &input).map(|slice| Source::Part(id.to_owned(), slice)),
+            _ => None,
+        })
     }
 
     fn archive(&mut self, path: &str) -> Option<Rc<Archive>> {
@@ -260,13 +275,28 @@ impl ModuleFiles {
         }
         let file = self.directory.join(path);
         let input = Input::open(&file).ok()?;
-        if !matches!(classify(&input), Kind::Archive { .. }) {
-            return None;
+        let slice = match classify(&input) {
+            Kind::Archive { .. } => 0..input.len(),
+            Kind::Universal => self.slice(&file, &input)?,
+            _ => return None,
+        };
+        let mut members = Vec::new();
+        if matches!(classify(&input[slice.clone()]), Kind::Archive { .. }) {
+            members = located_members(&file, &input[slice.clone()]);
         }
-        let members = located_members(&file, &input);
+        for member in &mut members {
+            if let MemberContent::Inside(range) = &mut member.content {
+                *range = slice.start + range.start..slice.start + range.end;
+            }
+        }
         let archive = Rc::new(Archive { input, members });
         self.archives.insert(path.to_owned(), Rc::clone(&archive));
         Some(archive)
+    }
+
+    /// The part of a universal file that the link takes.
+    fn slice(&self, file: &Path, bytes: &[u8]) -> Option<Range<usize>> {
+        universal::slice(file, bytes, self.architecture.as_deref()).ok()
     }
 
     /// Writes a module to a place, or a symbolic link to its file.

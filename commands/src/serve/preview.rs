@@ -64,7 +64,8 @@ pub fn report(
 ) -> Result<bool, LinkError> {
     let mut files =
         ModuleFiles::new(answering.directory.unwrap_or(Path::new("")), answering.session.directory)
-            .with_kept(kept);
+            .with_kept(kept)
+            .with_slices(answering.compilation);
     let mut found = collect(caller, folder, &mut files, answering.compilation)?;
     if found.is_empty() {
         return Ok(false);

@@ -28,6 +28,8 @@ pub struct CompileSettings {
     pub compiler: String,
     /// The linker's flavour, if that is not ELF's.
     pub flavour: Option<Flavour>,
+    /// The architecture whose slices of universal files are linked, where there may be such files.
+    pub architecture: Option<String>,
     /// The compiler's options.
     pub flags: BackendFlags,
     /// Whether shards are completed, so that objects are the linker's own.

@@ -177,6 +177,11 @@ impl Flavour {
         translate(&raw, self.architecture(arguments), Some(&said), extra, Relocatable::HasToSay)
     }
 
+    /// The architecture whose slice of a universal file the linker takes, where the format has such files.
+    pub fn slice(self, arguments: &[Argument]) -> Option<&str> {
+        (self == Self::MachO).then(|| self.architecture(arguments))
+    }
+
     fn architecture(self, arguments: &[Argument]) -> &str {
         let named = last(arguments, "emulation").and_then(value);
         named.unwrap_or(match self {

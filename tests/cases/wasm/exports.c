@@ -1,0 +1,15 @@
+// Some symbols are exported, one of them of a member that nothing else refers to.
+//# for: wasm
+//# modules: 4
+//# step: %ar rcs libx.a part.o helper.o unused.o
+//# link: main.o libx.a -Wl,--export=unused,--gc-sections
+//--- main.c
+int part(int);
+int main(void) { return part(3); }
+//--- part.c
+int helper(int);
+int part(int x) { return helper(x) * 7; }
+//--- helper.c
+int helper(int x) { return x + 1; }
+//--- unused.c
+int unused(int x) { return x - 1; }
