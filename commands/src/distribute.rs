@@ -89,9 +89,12 @@ pub struct DistributeArgs {
     /// Keep archive members that have to be unpacked in this store, and take them from there
     #[arg(long, value_name = "DIR")]
     pub store: Option<PathBuf>,
+    /// Keep objects where `distlto link` keeps them, if there is no --cache
+    #[arg(long, hide_short_help = true)]
+    pub own_store: bool,
     /// Make the objects that lld makes in process
     ///
-    /// The link line also needs lld's option --save-temps=resolution. lld then writes its symbol resolution to
+    /// The link line also needs lld's option --save-temps=resolution, or /lldsavetemps:resolution for Windows. lld then writes its symbol resolution to
     /// OUTPUT.resolution.txt. distlto-distribute completes the shards from this file and removes it. With any --save-temps, lld
     /// also leaves the files of its jobs.
     #[arg(long)]
@@ -157,7 +160,7 @@ pub fn run(args: &DistributeArgs, cancel: &Cancel) -> Result<u8, DistributeError
         return Ok(print_commands(&file)?);
     }
     let spawner = args.run.spawner();
-    if file.jobs.len() > 1 {
+    if file.jobs.len() > 1 && !args.own_store {
         args.run.prewarm(&spawner, OsStr::new(file.compiler()), file.jobs.len());
     }
     if let Some(linker) = linker.as_ref().filter(|_| !args.run.quiet) {
@@ -218,7 +221,11 @@ impl Session<'_> {
             None => self.directory.repeat(graph, job),
         };
         let is_stable = stable_names::are_in(graph);
-        let store = self.args.run.cache.open(self.cancel).map(Arc::new);
+        let cache = &self.args.run.cache;
+        let store = match self.args.own_store {
+            true => cache.store(self.cancel),
+            false => cache.open(self.cancel).map(Arc::new),
+        };
         let assembly = Assembly::new(&self.args.run, store, self.spawner, self.cancel, is_stable)?;
         let history = assembly.store().map(|store| Place::History.path(store));
         let mut options = assembly.options(&reporter, history.as_deref(), None);

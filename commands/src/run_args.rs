@@ -2,13 +2,15 @@
 //!
 //! One definition, so that an option is spelled and explained alike everywhere. Does not depend on the graph.
 
+use std::any::TypeId;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, FromArgMatches};
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::message::note;
 use distlto_prepare::private::{self, Reach};
@@ -64,6 +66,9 @@ pub struct CacheArgs {
 /// How actions run, and how much is printed.
 #[derive(Debug, Clone, Default, Args)]
 pub struct RunArgs {
+    /// Those of these options that the command line has. Read first: reading an option takes it away.
+    #[command(flatten)]
+    pub given: Given,
     /// Run at most N jobs at once [default: one per processor]
     ///
     /// A link line's --thinlto-jobs says so too.
@@ -119,6 +124,57 @@ pub struct RunArgs {
     /// Servers that may run actions.
     #[command(flatten)]
     pub remote: RemoteArgs,
+}
+
+/// The options of [`RunArgs`] as a command line has them, for another process that runs actions of this one.
+#[derive(Debug, Clone, Default)]
+pub struct Given(Vec<String>);
+
+impl Given {
+    /// The words, with absolute paths.
+    pub fn words(&self) -> impl Iterator<Item = String> {
+        self.0.iter().cloned()
+    }
+}
+
+impl Args for Given {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        command
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        command
+    }
+}
+
+impl FromArgMatches for Given {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let command = RunArgs::augment_args(clap::Command::new(""));
+        let mut words = Vec::new();
+        for arg in command.get_arguments() {
+            let (id, Some(name)) = (arg.get_id().as_str(), arg.get_long()) else { continue };
+            if matches.value_source(id) != Some(ValueSource::CommandLine) {
+                continue;
+            }
+            if !arg.get_action().takes_values() {
+                words.push(format!("--{name}"));
+                continue;
+            }
+            let is_path = arg.get_value_parser().type_id() == TypeId::of::<PathBuf>();
+            for value in matches.get_raw(id).into_iter().flatten() {
+                // The other process may run elsewhere.
+                let absolute = is_path.then(|| std::path::absolute(value).ok()).flatten();
+                let value = absolute.map_or_else(|| value.to_owned(), PathBuf::into_os_string);
+                words.push(format!("--{name}={}", value.display()));
+            }
+        }
+        Ok(Self(words))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
 }
 
 /// The resources that a run holds to its end, by the options of its command.
@@ -284,6 +340,8 @@ impl RunArgs {
             trace: _,
             // Said by `RemoteArgs::connect`.
             remote: _,
+            // For another process.
+            given: _,
         } = self;
         if let Some(jobs) = jobs.map(usize::from).or(implied) {
             options.jobs = jobs.max(1);

@@ -16,7 +16,7 @@ use std::thread::{self, Thread};
 
 use crate::program::Main;
 use crate::protocol::{
-    Answer, CACHE_PREFIX, Question, RESOLUTIONS, RESOLUTIONS_SUFFIX, SAVE_TEMPORARIES, SHARD_SUFFIX,
+    Answer, CACHE_PREFIX, Question, RESOLUTIONS, RESOLUTIONS_SUFFIX, Role, SAVE_TEMPORARIES, SHARD_SUFFIX,
     TEMPORARIES_SUFFIXES,
 };
 use crate::service;
@@ -31,8 +31,8 @@ pub struct Service {
     pub socket: OwnedFd,
     /// The folder of the service's socket.
     pub folder: CString,
-    /// Whether shards are collected, and nothing is answered.
-    pub collects: bool,
+    /// This linker's role.
+    pub role: Role,
 }
 
 struct Linker {
@@ -123,10 +123,14 @@ unsafe extern "C-unwind" fn run(argc: c_int, argv: *mut *mut c_char, environment
 
 /// Opens a file for the linker. `None` for a file that the system opens.
 pub fn open(path: &[u8], flags: c_int) -> Option<io::Result<RawFd>> {
-    let linker = LINKER.get()?;
+    // A linker with a distributor writes its own files.
+    let linker = LINKER.get().filter(|linker| linker.service.role != Role::Program)?;
     if flags & libc::O_CREAT != 0 {
         if let Some(module) = path.strip_suffix(SHARD_SUFFIX) {
-            return Some(if linker.service.collects { linker.collect(module) } else { hold_shard(module) });
+            return Some(match linker.service.role {
+                Role::Collector => linker.collect(module),
+                _ => hold_shard(module),
+            });
         }
         // Before all other written files.
         if path.ends_with(RESOLUTIONS_SUFFIX) && !linker.has_resolved.swap(true, Ordering::Relaxed) {

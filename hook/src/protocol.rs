@@ -198,7 +198,9 @@ pub enum Role {
     Collector,
     /// The process is a linker with nothing to do: it ends at once with success.
     End,
-    /// The announced program starts with another command line. Carries a file with its words, each ended by NUL.
+    /// The announced program starts with another command line. Carries a file with its words, each ended by NUL. Or the
+    /// process is a linker that gets its objects from a distributor: carries the file of [`Role::Linker`], and the folder
+    /// is empty. No question follows.
     Program,
 }
 

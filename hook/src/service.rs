@@ -40,7 +40,7 @@ pub fn main_of(main: Main) -> Option<Main> {
         trace::begin(&memory);
     }
     let text = text_of(strings?).ok()?;
-    let main = linker::begin(main, Service { socket, folder, collects: role == Role::Collector }, &text)?;
+    let main = linker::begin(main, Service { socket, folder, role }, &text)?;
     // The linker of a killed driver would run on for nothing.
     // SAFETY: a plain system call.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) };

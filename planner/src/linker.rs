@@ -1,8 +1,9 @@
 //! Flavours of linkers: the particulars of each.
 //!
 //! ELF's has the table of the linker's options, the parser of its words, and how this linker finds files. The others
-//! are read by the linker's own `--help` (`flavour`).
+//! are read by the linker's own `--help` (`flavour`, `coff`).
 
+pub mod coff;
 pub mod elf;
 pub mod flavour;
 pub mod help;

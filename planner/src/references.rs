@@ -70,6 +70,11 @@ impl Definition {
 }
 
 impl References {
+    /// The names of all values, defined or referred to.
+    pub fn names(&self) -> impl Iterator<Item = &[u8]> {
+        self.names.iter().map(Vec::as_slice)
+    }
+
     /// The symbols that a definition refers to.
     pub fn of(&self, guid: u64) -> impl Iterator<Item = &[u8]> {
         let values = self.definitions.get(&guid).map_or(&[][..], |found| &found.refers_to);

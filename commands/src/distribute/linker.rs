@@ -13,6 +13,7 @@ use std::path::Path;
 use distlto_planner::dtlto::dropped::{self, Dropped};
 use distlto_planner::invocation::{self, ProgramKind};
 use distlto_planner::link_line;
+use distlto_planner::link_options::is_for_windows;
 use distlto_planner::linker::options::last;
 use distlto_planner::response;
 use distlto_planner::words::{Word, lossy};
@@ -87,10 +88,11 @@ impl ParentLinker {
         let arguments = self.arguments();
         let Some((linker, words)) = arguments.split_first() else { return Vec::new() };
         let first = words.first().map(Vec::as_slice);
-        if invocation::program(&lossy(linker), first) != ProgramKind::Lld {
+        let Ok(line) = link_line::parse(words.iter().cloned()) else { return Vec::new() };
+        if invocation::program(&lossy(linker), first) != ProgramKind::Lld || is_for_windows(&line) {
             return Vec::new();
         }
-        let dropped = dropped::of_words(words).unwrap_or_default();
+        let dropped = dropped::of_link_line(&line);
         let text = |dropped: &Dropped| match by_driver {
             true => dropped.for_driver().to_string(),
             false => dropped.to_string(),

@@ -36,6 +36,11 @@ use crate::link::{LinkError, stable_names};
 use crate::linker_flags;
 use crate::tool::ToolRunner;
 
+/// The linker's option for a distributor.
+const DISTRIBUTOR: &str = "thinlto-distributor";
+const OWN_DISTRIBUTOR: &str = "the link has a distributor of its own";
+/// Hold options of COFF's linker.
+const COFF_VARIABLES: [&str; 2] = ["LINK", "_LINK_"];
 /// The distributor, beside this program.
 const DISTRIBUTE: &str = "distlto-distribute";
 /// Threads of a linker for each backend that may run at once: the scheduler chooses among their questions.
@@ -86,12 +91,15 @@ impl Shared<'_> {
                     self.alone("a linker that takes no preloaded library is not asked what it would do");
                     return Ok(Some(process.line(&no_link()).map_err(failed)?));
                 }
-                // Those of ELF alone have DTLTO's options; one program may hold all flavours.
-                let is_elf = asking.compilation.flavour.is_none();
-                if !is_elf || !linkers::can_distribute(program).map_err(IoError::on("look at", program))? {
+                // Those of Mach-O and WebAssembly have no DTLTO; one program may hold all flavours.
+                let can_distribute = match asking.compilation.flavour {
+                    Some(flavour) => flavour.is_distributed(),
+                    None => linkers::can_distribute(program).map_err(IoError::on("look at", program))?,
+                };
+                if !can_distribute {
                     format!("{} takes no preloaded library and has no DTLTO", program.display())
-                } else if last(asking.link.line.arguments(), "thinlto-distributor").is_some() {
-                    "the link has a distributor of its own".to_owned()
+                } else if last(asking.link.line.arguments(), DISTRIBUTOR).is_some() {
+                    OWN_DISTRIBUTOR.to_owned()
                 } else {
                     let line = process.line(&self.service.distributed(&asking)?);
                     return Ok(Some(line.map_err(failed)?));
@@ -132,19 +140,29 @@ impl Shared<'_> {
         resolves: bool,
         flavoured: Option<(Flavour, &Help)>,
     ) -> Result<Called, LinkError> {
-        let link = match command::link_of(process, self.service.command, flavoured) {
+        let mut link = match command::link_of(process, self.service.command, flavoured) {
             Ok(link) => link,
             // The linker reports the error.
             Err(error) => return Ok(Called::Alone(error.to_string())),
         };
-        let flavour = flavoured.map(|(flavour, _)| flavour);
-        let arguments = link.line.arguments();
+        let mut flavour = flavoured.map(|(flavour, _)| flavour);
         let alone = |why: &str| Ok(Called::Alone(why.to_owned()));
+        if flavour.is_none() && link_options::is_for_windows(link.line.arguments()) {
+            let line = linkers::coff_line(process).map_err(IoError::on("ask", &process.program))?;
+            link.line = match line {
+                Some(Ok(line)) => line,
+                Some(Err(error)) => return Ok(Called::Alone(error.to_string())),
+                None => return alone("the linker for Windows has no DTLTO"),
+            };
+            flavour = Some(Flavour::MinGw);
+        }
+        let arguments = link.line.arguments();
         if link_options::writes_itself(arguments) {
             return alone(crate::link::WRITES_ITSELF);
         }
-        if flavour.is_none() && link_options::is_for_windows(arguments) {
-            return alone("the linker for Windows has no option that makes it ask");
+        let is_distributed = flavour.is_some_and(Flavour::is_distributed);
+        if is_distributed && let Some(why) = self.is_undistributed(process, &link) {
+            return alone(why);
         }
         if let Some(option) = ALONE.iter().find_map(|name| last(arguments, name)) {
             return alone(&format!(
@@ -161,7 +179,7 @@ impl Shared<'_> {
         }
         let options = self.service.options;
         let jobs = link_options::jobs_of(arguments);
-        let is_completed = resolves && !options.plain_shards;
+        let is_completed = (resolves || is_distributed) && !options.plain_shards;
         let architecture = flavour.and_then(|flavour| flavour.slice(arguments)).map(str::to_owned);
         if matches!(self.service.task, Task::Answer(_)) {
             // Nothing is compiled.
@@ -176,6 +194,7 @@ impl Shared<'_> {
         extra.extend_from_slice(&options.backend_args);
         let output = process.directory.join(link.line.output());
         let stable_names = options.stable_names
+            && !is_distributed
             && !lock(&self.nameless).contains(&output)
             && !self.has_alike_names(process, &link)?;
         if stable_names {
@@ -213,6 +232,25 @@ impl Shared<'_> {
         Ok(Called::Link(Box::new(Asking { link, compilation, stable_names })))
     }
 
+    /// Returns why a linker for Windows links without a distributor.
+    fn is_undistributed(&self, process: &Process, link: &LinkCommand) -> Option<&'static str> {
+        let arguments = link.line.arguments();
+        let options = COFF_VARIABLES.iter().any(|name| process.has_variable(name).unwrap_or_default());
+        match () {
+            () if !matches!(self.service.task, Task::Link) => {
+                Some("a linker for Windows calls a distributor, which has no graph and no preview")
+            }
+            () if last(arguments, DISTRIBUTOR).is_some() => Some(OWN_DISTRIBUTOR),
+            () if last(arguments, "plugin-opt=dwo_dir").is_some() => {
+                Some("a distributor does not split debug information")
+            }
+            () if self.service.options.flags_from.is_some() => {
+                Some("a distributor has one set of flags for all modules")
+            }
+            () => options.then_some("LINK or _LINK_ has options"),
+        }
+    }
+
     /// Whether two modules of the last link still have one source. A first link finds this out as it asks.
     fn has_alike_names(&self, process: &Process, link: &LinkCommand) -> Result<bool, LinkError> {
         let output = process.directory.join(link.line.output());
@@ -235,28 +273,34 @@ impl Shared<'_> {
 }
 
 impl Service<'_> {
-    /// The options that make a linker call our distributor, which keeps no state.
-    fn distributed(&self, asking: &Asking) -> Result<Vec<Word>, LinkError> {
+    /// The options that make a linker call our distributor, which takes our options.
+    pub fn distributed(&self, asking: &Asking) -> Result<Vec<Word>, LinkError> {
         let own = std::env::current_exe().map_err(IoError::on("find", "this program"))?;
-        let options = &self.options.run;
+        let (options, compilation) = (&self.options.run, &asking.compilation);
         let mut words = vec![
-            format!("--thinlto-distributor={}", own.with_file_name(DISTRIBUTE).display()),
-            format!("--thinlto-remote-compiler={}", asking.compilation.compiler),
+            format!("--{DISTRIBUTOR}={}", own.with_file_name(DISTRIBUTE).display()),
+            format!("--thinlto-remote-compiler={}", compilation.compiler),
         ];
-        let dropped = dropped::of_link_line(asking.link.line.arguments());
-        words.extend(dropped.iter().flat_map(|dropped| dropped.remedy.lld_words()));
-        let jobs = options.jobs.map(usize::from).or(asking.compilation.jobs);
-        let cache = options.cache.directory();
-        let arguments = [
-            jobs.map(|jobs| format!("-j{jobs}")),
-            cache.map(|cache| format!("--cache={}", cache.display())),
-            options.keep_going.then(|| "-k".to_owned()),
-            options.verbose.then(|| "-v".to_owned()),
-            options.quiet.then(|| "-q".to_owned()),
-        ];
-        let arguments = arguments.into_iter().flatten();
+        match compilation.flavour {
+            None => {
+                let dropped = dropped::of_link_line(asking.link.line.arguments());
+                words.extend(dropped.iter().flat_map(|dropped| dropped.remedy.lld_words()));
+            }
+            Some(_) => {
+                let args = compilation.flags.args.iter();
+                words.extend(args.map(|argument| format!("--thinlto-remote-compiler-arg={argument}")));
+            }
+        }
+        let is_completed = compilation.flavour.is_some() && compilation.is_completed;
+        let implied = compilation.jobs.filter(|_| options.jobs.is_none());
+        let arguments = implied.map(|jobs| format!("-j{jobs}")).into_iter().chain(options.given.words());
+        let arguments = arguments.chain(["--own-store".to_owned()]);
+        let arguments = arguments.chain(is_completed.then(|| "--complete-shards".to_owned()));
         words.extend(arguments.map(|argument| format!("--thinlto-distributor-arg={argument}")));
-        Ok(words.into_iter().map(String::into_bytes).collect())
+        let spelled = |word: String| compilation.flavour.map_or(word.clone(), |it| it.spelled(&word));
+        let mut words: Vec<Word> = words.into_iter().map(|word| spelled(word).into_bytes()).collect();
+        words.extend(compilation.resolving().filter(|_| is_completed));
+        Ok(words)
     }
 
     /// The options that make a linker ask, the folder of its cache being that.

@@ -5,6 +5,7 @@
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -15,13 +16,15 @@ use distlto_executor::cache::ResultCache;
 use distlto_executor::execute::cc1::Cc1Commands;
 use distlto_executor::trace;
 use distlto_planner::digests::FileDigests;
+use distlto_planner::dtlto::temporaries::is_temporary;
 use distlto_planner::link_command::LinkCommand;
 use distlto_planner::link_line::Argument;
-use distlto_planner::words::Word;
+use distlto_planner::words::{Word, path_of};
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::mutex::lock;
 use distlto_prepare::threads;
 use distlto_prepare::warning::warn;
+use distlto_prepare::write::remove;
 use distlto_record::progress::{Phase, Progress, ProgressEvent};
 
 use super::answering::Answering;
@@ -34,7 +37,7 @@ use super::module_record::PreviousModules;
 use super::modules::{self, Temporaries};
 use super::observed::{self, Observed, Previous};
 use super::process::Process;
-use super::protocol::{self, PACKET, Role};
+use super::protocol::{self, PACKET, RESOLUTIONS_SUFFIX, Role};
 use super::settings::CompileSettings;
 use super::socket::{Caller, Listener, Received};
 use super::{ServedLink, Service, preview};
@@ -240,7 +243,31 @@ impl<'a> Shared<'a> {
                 return Ok(());
             }
         };
-        self.serve(caller, process, notes, *asking)
+        match asking.compilation.flavour {
+            Some(flavour) if flavour.is_distributed() => self.distribute(caller, process, notes, &asking),
+            _ => self.serve(caller, process, notes, *asking),
+        }
+    }
+
+    /// Makes a linker call our distributor. Returns when the linker has ended.
+    fn distribute(
+        &self,
+        caller: &Caller,
+        process: Process,
+        notes: Option<File>,
+        asking: &Asking,
+    ) -> Result<(), LinkError> {
+        let failed = |error| IoError::on("answer", "the linker")(error);
+        let strings = process.strings(Path::new(""), &self.service.distributed(asking)?).map_err(failed)?;
+        let files: Vec<_> = [&strings].into_iter().chain(&notes).map(AsFd::as_fd).collect();
+        caller.send(&[Role::Program.to_byte()], &files).map_err(failed)?;
+        let mut bytes = vec![0; PACKET];
+        while !matches!(caller.receive(&mut bytes, None).map_err(failed)?, Received::Gone) {}
+        if asking.compilation.is_completed {
+            remove_saved(&process, asking.link.line.output())?;
+        }
+        lock(&self.observed).push(Observed { process, notes });
+        Ok(())
     }
 
     /// Makes a linker ask.
@@ -373,6 +400,21 @@ impl<'a> Shared<'a> {
         // The failure has been reported, and the linker has ended for it.
         service.conclude(link, None).map(drop)
     }
+}
+
+/// Removes what a linker with a distributor leaves beside its output if it saves its symbol resolution: the files of its
+/// jobs, and the resolution, if no job needed it.
+fn remove_saved(process: &Process, output: &str) -> Result<(), IoError> {
+    let output = process.directory.join(output);
+    let directory = output.parent().unwrap_or(&process.directory);
+    let resolution = [output.as_os_str().as_bytes(), RESOLUTIONS_SUFFIX].concat();
+    remove(&path_of(&resolution))?;
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        if entry.file_name().to_str().is_some_and(|name| is_temporary(name, process.id)) {
+            remove(&entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// The modules of a link that its driver has compiled.

@@ -2,7 +2,8 @@
 //!
 //! lld has the option [`OPTION`] since version 15, in every flavour but COFF's. A program without this string in its
 //! file is no such linker. A program with it is run for its version, where the ELF flavour has a text of its own, and
-//! the others for their help. Results are cached by the file's identity. Does not depend on links.
+//! the others for their help. Results are cached by the file's identity. Does not depend on links, but for MinGW's
+//! linker, whose options for COFF's linker depend on the line.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -13,6 +14,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
+use distlto_planner::link_line::{LinkLine, LinkLineError};
 use distlto_planner::linker::flavour::Flavour;
 use distlto_planner::linker::help::Help;
 use distlto_planner::words::{Word, path_of};
@@ -30,17 +32,24 @@ const ASKS: &str = "--thinlto-emit-index-files";
 const RESOLVES: &[u8] = b"save-temps=";
 /// The option that makes a linker call a distributor.
 const DISTRIBUTOR: &[u8] = b"thinlto-distributor=";
+/// Makes MinGW's linker print the help of COFF's, and the line that it would give to COFF's.
+const COFF_HELP: &str = "-Xlink=/help";
+const COFF_LINE: &str = "-###";
+/// The beginning of that line.
+const COFF: &str = "lld-link ";
 /// In the version of the flavour for ELF.
 const ELF: &str = "(compatible with GNU linkers)";
+/// The help of every flavour.
+const HELP: &str = "-help";
 /// Selects a flavour, before all else.
 const FLAVOUR: &[u8] = b"-flavor";
 /// How much of a program is searched at once.
 const PART: usize = 1 << 20;
 
 /// The file's first line.
-const HEADER: &str = "distlto linkers 3\n";
+const HEADER: &str = "distlto linkers 4\n";
 /// The file in the user's cache folder.
-const REMEMBERED: &str = "linkers-v3";
+const REMEMBERED: &str = "linkers-v4";
 
 /// The kind of a program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -117,6 +126,26 @@ pub fn can_distribute(program: &Path) -> io::Result<bool> {
     holds(File::open(program)?, DISTRIBUTOR)
 }
 
+/// The line that MinGW's linker gives to COFF's, by which that one links. `None` if COFF's has no DTLTO, or the line is
+/// wrong, which the linker reports.
+pub fn coff_line(process: &Process) -> io::Result<Option<Result<LinkLine, LinkLineError>>> {
+    let ask = |option: &str| {
+        let words = process.words.iter().skip(1).map(|word| path_of(word));
+        let mut command = Command::new(&process.program);
+        command.arg0(path_of(&process.words[0])).args(words).arg(option);
+        command.current_dir(&process.directory).stdin(Stdio::null()).output()
+    };
+    let help = Help::read(&String::from_utf8_lossy(&ask(COFF_HELP)?.stdout));
+    if Flavour::of_help(&help) != Some(Flavour::Coff) {
+        return Ok(None);
+    }
+    let said = ask(COFF_LINE)?.stderr;
+    let line = said.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(COFF.as_bytes()));
+    // A space in a name parts it, which no option on code has.
+    let words = line.map(|line| line.split(|&byte| byte == b' ').map(<[u8]>::to_vec).collect());
+    Ok(words.map(|words| Flavour::MinGw.read(words, &help)))
+}
+
 /// How many words of a command line name the linker.
 pub fn linker_words(words: &[Word]) -> usize {
     if flavour(words).is_some() { 3 } else { 1 }.min(words.len())
@@ -157,7 +186,7 @@ fn ask(process: &Process, flavour: Option<&Word>) -> io::Result<Linker> {
     if !answer(&[ASKS, "--version"])?.0 {
         return Ok(Linker::Other(version));
     }
-    match Flavour::of_help(&Help::read(&answer(&["--help"])?.1)) {
+    match Flavour::of_help(&Help::read(&answer(&[HELP])?.1)) {
         Some(flavour) if flavour.names_members(&version) => {
             Ok(Linker::Flavoured(flavour, Help::read(&answer(&[flavour.whole_help()])?.1)))
         }

@@ -73,6 +73,9 @@ pub fn output(at: usize) -> Cow<'static, str> {
 const LLVM_FILES: &[&str] =
     &["dir", "directory", "dot", "dump", "file", "filename", "output", "path", "view"];
 
+/// Keeps the command line out of CodeView.
+const NO_COMMAND_LINE: &[u8] = b"-gno-codeview-command-line";
+
 /// Such options that are known to read and write none.
 const NO_FILES: &[&str] = &["-use-source-filename-for-promoted-locals"];
 
@@ -220,7 +223,12 @@ fn names_matter(arguments: &[TemplateWord]) -> bool {
     };
     let triple = words().skip_while(|word| *word != b"-triple").nth(1);
     let format = triple.and_then(|triple| Native::of_triple(std::str::from_utf8(triple).ok()?));
-    let has_none = |native: Native| matches!(native.format, Format::Elf | Format::MachO | Format::Wasm);
+    let has_none = |native: Native| match native.format {
+        Format::Elf | Format::MachO | Format::Wasm => true,
+        // CodeView holds the command line, and no other name.
+        Format::Coff => words().any(|word| word == NO_COMMAND_LINE),
+        Format::Xcoff => false,
+    };
     !format.is_some_and(has_none)
         || words().any(|word| cc1::find(word).is_some_and(|known| known.option.code == Code::Names))
 }

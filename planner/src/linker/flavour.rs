@@ -1,11 +1,13 @@
-//! The flavours of lld beside ELF's that can be made to ask: Mach-O (`ld64.lld`) and WebAssembly (`wasm-ld`).
+//! The flavours of lld beside ELF's: Mach-O (`ld64.lld`), WebAssembly (`wasm-ld`), and those for Windows.
 //!
+//! The first two can be made to ask. COFF's linker calls a distributor (DTLTO), and so does MinGW's, which hands its link to COFF's.
 //! A flavour's `--help` lists its options with their values ([`Help`]), so this module names only those with an effect
 //! on a link's code, by ELF's name for them. All other options keep a name that ELF's table does not have. The effects
 //! follow `createConfig` in `lld/MachO/LTO.cpp` and `lld/wasm/LTO.cpp`. Pure.
 
 use serde::{Deserialize, Serialize};
 
+use super::coff;
 use super::help::Help;
 use super::options::{last, value};
 use crate::backend_flags::raw::gather;
@@ -21,6 +23,10 @@ pub enum Flavour {
     MachO,
     /// WebAssembly.
     Wasm,
+    /// COFF.
+    Coff,
+    /// COFF with the command line of GNU's linker. Its line is the one that it would give to COFF's linker (`-###`).
+    MinGw,
 }
 
 /// Options that ELF's linker has under the same name.
@@ -40,6 +46,8 @@ const SHARED: [&str; 9] = [
 const TUNING: [&str; 3] = ["-fvectorize", "-funroll-loops", "-fno-slp-vectorize"];
 /// The oldest version of ld64.lld that is known to name members with parentheses.
 const OLDEST_MACHO: u32 = 19;
+/// Keeps the compiler's command line out of CodeView.
+const NO_COMMAND_LINE: &str = "-gno-codeview-command-line";
 /// Those with a number at their end.
 const LEVELS: [&str; 2] = ["lto-O", "lto-CGO"];
 
@@ -49,7 +57,23 @@ impl Flavour {
         match () {
             () if help.has("platform_version") => Some(Self::MachO),
             () if help.has("import-table") => Some(Self::Wasm),
+            () if help.has("thinlto-distributor") => Some(Self::Coff),
             () => None,
+        }
+    }
+
+    /// Whether the linker does not ask, but calls a distributor for its objects.
+    pub fn is_distributed(self) -> bool {
+        matches!(self, Self::Coff | Self::MinGw)
+    }
+
+    /// An option of ELF's linker, with its value after `=`, as this linker takes it.
+    pub fn spelled(self, word: &str) -> String {
+        let coff = || word.trim_start_matches('-').replacen('=', ":", 1);
+        match self {
+            Self::MachO | Self::Wasm => word.to_owned(),
+            Self::Coff => format!("/{}", coff()),
+            Self::MinGw => format!("-Xlink=/{}", coff()),
         }
     }
 
@@ -64,7 +88,7 @@ impl Flavour {
     pub fn whole_help(self) -> &'static str {
         match self {
             Self::MachO => "--help-hidden",
-            Self::Wasm => "--help",
+            Self::Wasm | Self::Coff | Self::MinGw => "-help",
         }
     }
 
@@ -95,11 +119,16 @@ impl Flavour {
                 ("disable-verify", "disable-verify"),
                 ("lto-obj-path", "lto-obj-path"),
             ],
+            Self::Coff | Self::MinGw => &[],
         }
     }
 
     /// Reads a link line; response files are expanded already.
     pub fn read(self, words: Vec<Word>, help: &Help) -> Result<LinkLine, LinkLineError> {
+        if self.is_distributed() {
+            let arguments = coff::arguments(&words, help)?;
+            return Ok(LinkLine::of(words, arguments));
+        }
         let mut arguments = help.arguments(&words)?;
         for argument in &mut arguments {
             if let Argument::Option(option) = argument {
@@ -135,15 +164,18 @@ impl Flavour {
         match self {
             Self::MachO => vec![b"-cache_path_lto".to_vec(), folder.as_bytes().to_vec()],
             Self::Wasm => vec![format!("--thinlto-cache-dir={folder}").into_bytes()],
+            Self::Coff | Self::MinGw => Vec::new(),
         }
     }
 
-    /// The word that makes the linker write its symbol resolution, besides all its temporaries. WebAssembly's backends
-    /// do not depend on it.
+    /// The word that makes the linker write its symbol resolution; that of Mach-O also writes all temporaries.
+    /// WebAssembly's backends do not depend on it.
     pub fn resolving(self) -> Option<&'static [u8]> {
         match self {
             Self::MachO => Some(b"-save-temps"),
             Self::Wasm => None,
+            Self::Coff => Some(b"/lldsavetemps:resolution"),
+            Self::MinGw => Some(b"-Xlink=/lldsavetemps:resolution"),
         }
     }
 
@@ -151,7 +183,7 @@ impl Flavour {
     pub fn symbol_prefix(self) -> &'static str {
         match self {
             Self::MachO => "_",
-            Self::Wasm => "",
+            Self::Wasm | Self::Coff | Self::MinGw => "",
         }
     }
 
@@ -160,6 +192,7 @@ impl Flavour {
         let mut raw = gather(arguments);
         let mut args = vec![format!("-O{}", opt_level(&raw)?)];
         args.extend(TUNING.map(str::to_owned));
+        let mut relocatable = Relocatable::HasToSay;
         match self {
             Self::MachO => {
                 // LTO's own default, whatever is linked.
@@ -172,9 +205,18 @@ impl Flavour {
                 raw.pie |= last_is(arguments, "-unresolved-symbols", "import-dynamic");
                 args.extend(["-fno-addrsig", "-ffunction-sections", "-fdata-sections"].map(str::to_owned));
             }
+            Self::Coff | Self::MinGw => {
+                // The linker itself gives its distributor what every line has. The linker's own objects have neither a
+                // time nor the compiler's command line.
+                let plain = ["-mno-incremental-linker-compatible", "-Xclang", NO_COMMAND_LINE];
+                args = plain.into_iter().chain(TUNING).map(str::to_owned).collect();
+                // The compiler's default is the linker's: independent of the place, but for 32 bits of x86.
+                raw.relocatable = true;
+                relocatable = Relocatable::UpToCompiler;
+            }
         }
         let said = LinkerFlags { args, inputs: Vec::new() };
-        translate(&raw, self.architecture(arguments), Some(&said), extra, Relocatable::HasToSay)
+        translate(&raw, self.architecture(arguments), Some(&said), extra, relocatable)
     }
 
     /// The architecture whose slice of a universal file the linker takes, where the format has such files.
@@ -184,10 +226,18 @@ impl Flavour {
 
     fn architecture(self, arguments: &[Argument]) -> &str {
         let named = last(arguments, "emulation").and_then(value);
-        named.unwrap_or(match self {
-            Self::MachO => "arm64",
-            Self::Wasm => "wasm32",
-        })
+        match self {
+            Self::MachO => named.unwrap_or("arm64"),
+            Self::Wasm => named.unwrap_or("wasm32"),
+            Self::Coff | Self::MinGw => match named.map(str::to_ascii_lowercase).as_deref() {
+                Some("x64") => "x86_64",
+                Some("x86") => "i386",
+                Some("arm") => "arm",
+                Some(machine) if machine.starts_with("arm64") => "aarch64",
+                // Without the option the objects decide.
+                _ => "",
+            },
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A line of the help begins with two spaces, the option with its dashes, and its values: `-o <path>`, `-l<name>`,
 //! `--icf=[none,all]`, `-platform_version <platform> <min_version> <sdk_version>` (`OptTable::printHelp` in
-//! `llvm/lib/Option/OptTable.cpp`). Pure.
+//! `llvm/lib/Option/OptTable.cpp`). COFF's linker has slashes for dashes: `/out:<value>`. Pure.
 
 use serde::{Deserialize, Serialize};
 
@@ -41,9 +41,9 @@ impl Help {
         Self { options: text.lines().filter_map(listed).collect() }
     }
 
-    /// Whether an option is listed, by its name without dashes.
+    /// Whether an option is listed, by its name without dashes, in capitals or not.
     pub fn has(&self, name: &str) -> bool {
-        self.named(name).next().is_some()
+        self.options.iter().any(|option| option.name.eq_ignore_ascii_case(name))
     }
 
     fn named<'h>(&'h self, name: &'h str) -> impl Iterator<Item = &'h Listed> {
@@ -114,12 +114,13 @@ impl Help {
 }
 
 fn listed(line: &str) -> Option<Listed> {
-    let text = line.strip_prefix("  ").filter(|text| text.starts_with('-'))?.trim_start_matches('-');
-    let end = text.find([' ', '=', '<', '[']).unwrap_or(text.len());
+    const DASHES: [char; 2] = ['-', '/'];
+    let text = line.strip_prefix("  ").filter(|text| text.starts_with(DASHES))?.trim_start_matches(DASHES);
+    let end = text.find([' ', '=', ':', '<', '[']).unwrap_or(text.len());
     let (name, rest) = text.split_at(end);
     let value = match rest.as_bytes() {
         [b'=', ..] => Form::Equals,
-        [b'<' | b'[', ..] => Form::Joined,
+        [b':' | b'<' | b'[', ..] => Form::Joined,
         // The description follows after the last value.
         _ => match rest.split(' ').skip(1).take_while(|word| word.starts_with('<')).count() {
             0 => Form::None,
