@@ -147,6 +147,13 @@ pub fn with_environment(mut arguments: Vec<OsString>, own: usize) -> Vec<OsStrin
     arguments
 }
 
+impl DistributeArgs {
+    /// The process number of the linker, by the job file's name.
+    fn process(&self) -> Option<u32> {
+        temporaries::process_of(self.job_file.file_name()?.to_str()?)
+    }
+}
+
 /// Runs the jobs. Returns the exit code: 0, that of the first failure's class, or that of the signal that ended it.
 pub fn run(args: &DistributeArgs, cancel: &Cancel) -> Result<u8, DistributeError> {
     let jobserver = jobserver_from_env();
@@ -170,7 +177,7 @@ pub fn run(args: &DistributeArgs, cancel: &Cancel) -> Result<u8, DistributeError
     let placed = placed.unwrap_or_default();
     let elsewhere = modules::find(&file, &placed, &base, &name)?;
     if args.complete_shards {
-        complete::shards(&file)?;
+        complete::shards(&file, args.process())?;
     }
     let mut own = OwnDirectories::make(&file, &args.job_file, linker)?;
     let directory = JobDirectory::new(&file, &elsewhere, &base, own.any().path(), args.store.as_deref())?;
@@ -229,7 +236,7 @@ impl Session<'_> {
         let assembly = Assembly::new(&self.args.run, store, self.spawner, self.cancel, is_stable)?;
         let history = assembly.store().map(|store| Place::History.path(store));
         let mut options = assembly.options(&reporter, history.as_deref(), None);
-        let process = self.args.job_file.file_name().and_then(|name| temporaries::process_of(name.to_str()?));
+        let process = self.args.process();
         let name = |label: &str| temporaries::without_process_in_path(label, process);
         options.name = Some(&name);
         options.directory = Some(directory);

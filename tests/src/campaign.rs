@@ -31,4 +31,5 @@ pub mod stock;
 pub mod store;
 pub mod traces;
 pub mod ways;
+pub mod windows;
 mod workspace;

@@ -9,12 +9,14 @@ use std::path::{Path, PathBuf};
 
 use distlto_planner::bitcode::BitcodeError;
 use distlto_planner::dtlto::JobFile;
-use distlto_planner::references;
+use distlto_planner::dtlto::temporaries::unpacked;
+use distlto_planner::references::{self, References};
 use distlto_planner::resolution::Resolutions;
 use distlto_prepare::input::Input;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::kind::{Format, Native, bitcode_of};
 
+use distlto_prepare::member::{LocatedMember, MemberContent, located_members};
 use distlto_prepare::write::{remove, write_atomically};
 use miette::Diagnostic;
 use thiserror::Error;
@@ -56,17 +58,17 @@ pub enum CompleteError {
     Io(#[from] IoError),
 }
 
-/// Completes the shards of all jobs, and removes lld's file.
-pub fn shards(file: &JobFile) -> Result<(), CompleteError> {
+/// Completes the shards of all jobs of the linker with this process number, and removes lld's file.
+pub fn shards(file: &JobFile, process: Option<u32>) -> Result<(), CompleteError> {
     let output = file.linker_output.as_ref().ok_or(CompleteError::NoOutput)?;
     let path = PathBuf::from(format!("{output}.resolution.txt"));
     let resolutions = fs::read(&path).map_err(|error| match error.kind() {
         ErrorKind::NotFound => CompleteError::NotResolved { path: path.clone() },
         _ => IoError::on("read", &path)(error).into(),
     })?;
-    let read = &mut |id: &str| {
-        let input = Input::open(Path::new(id)).ok()?;
-        references::read(bitcode_of(&input).unwrap_or(&input)).ok().flatten()
+    let read = &mut |id: &str| match Input::open(Path::new(id)) {
+        Ok(input) => references(&input),
+        Err(_) => of_member(process.and_then(|process| unpacked(id, process)).unwrap_or(id)),
     };
     let target = file.common_args.iter().find_map(|word| word.strip_prefix("--target="));
     let is_coff = target.and_then(Native::of_triple).is_some_and(|native| native.format == Format::Coff);
@@ -81,6 +83,30 @@ pub fn shards(file: &JobFile) -> Result<(), CompleteError> {
         write_atomically(shard, &completed)?;
     }
     Ok(remove(&path)?)
+}
+
+fn references(bytes: &[u8]) -> Option<References> {
+    references::read(bitcode_of(bytes).unwrap_or(bytes)).ok().flatten()
+}
+
+/// The same for a member of an archive that is no file, since the linker itself compiles modules for full LTO. ELF's linker calls
+/// it `lib.a(m.o at 78)`, COFF's `lib.am.o78`, with its number in place of 78 if all members are taken.
+fn of_member(id: &str) -> Option<References> {
+    let archives = id.char_indices().skip(1).map(|(at, _)| id.split_at(at));
+    archives.filter(|(archive, _)| Path::new(archive).is_file()).find_map(|(archive, rest)| {
+        let bytes = Input::open(Path::new(archive)).ok()?;
+        let members = located_members(Path::new(archive), &bytes);
+        let named = |(number, member): &(usize, LocatedMember)| {
+            let (name, offset) = (String::from_utf8_lossy(&member.name), member.offset);
+            let names =
+                [format!("({name} at {offset})"), format!("{name}{offset}"), format!("{name}{number}")];
+            names.iter().any(|name| name == rest)
+        };
+        match members.into_iter().enumerate().find(named)?.1.content {
+            MemberContent::Inside(place) => references(&bytes[place]),
+            MemberContent::Beside(file) => references(&Input::open(&file).ok()?),
+        }
+    })
 }
 
 /// The resolution of a link for Windows, with the names that modules have for symbols: the linker's own depend on the calling

@@ -96,9 +96,15 @@ fn completed(
     }
     let body = summaries.body();
     let mut out = Writer::after(&bytes[body.clone()], end - 8 * body.start as u64, summaries.width());
-    let first = guids.keys().max().map_or(0, |last| last.saturating_add(1));
-    for (value, guid) in (first..).zip(missing) {
-        out.record(VALUE_GUID, &guid_operands(value, guid, version));
+    let mut next = guids.keys().max().map_or(0, |last| last.saturating_add(1));
+    // A mere reference has a number too. A second one for it would hide that two shards say the same.
+    let numbers: HashMap<u64, u64> = guids.iter().map(|(value, guid)| (*guid, *value)).collect();
+    for guid in missing {
+        let value = numbers.get(&guid).copied().unwrap_or(next);
+        if value == next {
+            out.record(VALUE_GUID, &guid_operands(value, guid, version));
+            next = next.saturating_add(1);
+        }
         let mut summary = [0; FUNCTION_REFERENCES];
         summary[..3].copy_from_slice(&[value, own, DECLARATION | DSO_LOCAL | LIVE]);
         out.record(COMBINED_PROFILE, &summary);

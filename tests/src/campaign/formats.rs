@@ -1,7 +1,7 @@
-//! `campaign links` and `edits` with `--format`: random programs for Mach-O and WebAssembly, against their linker alone.
+//! `campaign links` and `edits` with `--format`: random programs for other formats than ELF, against their linker alone.
 //!
-//! The programs are those of the other campaigns, without things that the format lacks. Nothing runs them: they are
-//! compared byte for byte, and a link after that has nothing to do.
+//! The programs are those of the other campaigns, without things that the format lacks. They are compared byte for
+//! byte, and a link after that has nothing to do, or runs no backend. Programs for Windows that differ run under wine.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -18,6 +18,7 @@ use super::links::{Request, each};
 use super::model::{Definition, Element, Form, Language, Program, Unit, Use, What};
 use super::random::Random;
 use super::source;
+use super::windows;
 use crate::distlto;
 use crate::run::{capture, shown, succeed};
 use crate::store;
@@ -30,6 +31,11 @@ pub enum Format {
     Macho,
     /// WebAssembly, by wasm-ld.
     Wasm,
+    /// COFF, by lld-link.
+    Coff,
+    /// COFF, by ld.lld as the linker of MinGW.
+    #[value(name = "mingw")]
+    MinGw,
 }
 
 /// The system's library of a Mach-O program, as a text-based stub.
@@ -42,6 +48,8 @@ impl Format {
         match self {
             Self::Macho => "--target=arm64-apple-macos13",
             Self::Wasm => "--target=wasm32-unknown-unknown",
+            Self::Coff => "--target=x86_64-pc-windows-msvc",
+            Self::MinGw => "--target=x86_64-w64-mingw32",
         }
     }
 
@@ -49,8 +57,18 @@ impl Format {
     pub fn oldest(self) -> u32 {
         match self {
             Self::Macho => 19,
-            Self::Wasm => 22,
+            Self::Wasm | Self::Coff | Self::MinGw => 22,
         }
+    }
+
+    /// Whether it is one of Windows.
+    pub fn is_for_windows(self) -> bool {
+        matches!(self, Self::Coff | Self::MinGw)
+    }
+
+    /// The name of its programs.
+    pub fn program(self) -> &'static str {
+        if self.is_for_windows() { "program.exe" } else { "program" }
     }
 
     /// The words of a link after its driver, without inputs and output.
@@ -65,6 +83,17 @@ impl Format {
                 "-Wl,-undefined,dynamic_lookup",
             ],
             Self::Wasm => &["-flto=thin", "-nostdlib", "-Wl,--no-entry,--export-all,--allow-undefined"],
+            Self::Coff => &[
+                "-fuse-ld=lld",
+                "-flto=thin",
+                "-nostdlib",
+                "-Wl,/nodefaultlib,/entry:start,/subsystem:console,/brepro",
+                "support.obj",
+                "kernel32.lib",
+            ],
+            Self::MinGw => {
+                &["-fuse-ld=lld", "-flto=thin", "-static", "-lstdc++", "-Wl,--no-insert-timestamp"]
+            }
         }
     }
 
@@ -72,15 +101,17 @@ impl Format {
     fn adapt(self, program: &mut Program) {
         program.options.twins = 0;
         program.options.classes = false;
+        if self.is_for_windows() {
+            windows::adapt(self, program);
+        }
         for unit in &mut program.units {
             if unit.language == Language::Assembly {
                 unit.language = Language::C;
             }
             unit.link = None;
             unit.library = None;
-            unit.constructors
-                .iter_mut()
-                .for_each(|constructor| constructor.destructor &= self == Self::Macho);
+            let has_destructors = self != Self::Wasm;
+            unit.constructors.iter_mut().for_each(|constructor| constructor.destructor &= has_destructors);
             unit.defines.iter_mut().for_each(|definition| self.adapt_definition(definition));
             if self == Self::Wasm {
                 for usage in &mut unit.uses {
@@ -99,7 +130,7 @@ impl Format {
         definition.what = match (self, definition.what) {
             (_, What::Ifunc) | (Self::Macho, What::Alias) => What::Strong,
             (Self::Macho, What::WeakAlias) => What::Weak,
-            (Self::Wasm, What::Common) => What::WeakData,
+            (Self::Wasm | Self::Coff, What::Common) => What::WeakData,
             (Self::Wasm, What::Tls | What::WeakTls) => {
                 definition.name = format!("plain_{}", definition.name);
                 What::WeakData
@@ -118,17 +149,20 @@ pub struct Found {
     pub refused: usize,
     /// Backends that ran.
     pub ran: usize,
+    /// Programs of other bytes that print the same.
+    pub alike: usize,
     /// What differs, and in which link.
     pub messages: Vec<String>,
 }
 
 impl fmt::Display for Found {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { links, refused, ran, messages } = self;
+        let Self { links, refused, ran, alike, messages } = self;
         let differing = messages.len();
         writeln!(
             out,
-            "{links} links, of which the linker refuses {refused}; {ran} backends ran; {differing} differ"
+            "{links} links, of which the linker refuses {refused}; {ran} backends ran; {differing} differ, \
+             {alike} in bytes alone"
         )
     }
 }
@@ -138,6 +172,7 @@ impl Found {
         self.links += one.links;
         self.refused += one.refused;
         self.ran += one.ran;
+        self.alike += one.alike;
         for message in one.messages {
             println!("{message}");
             self.messages.push(message);
@@ -166,6 +201,9 @@ fn program(
     let mut built = Built { path, toolchain, format, made: BTreeMap::new(), commands: Vec::new() };
     fs::create_dir_all(built.path.join("o"))?;
     fs::write(built.path.join("libSystem.tbd"), LIBRARY)?;
+    if format == Format::Coff {
+        windows::runtime(&built.path, toolchain)?;
+    }
     let mut found = Found::default();
     let mut edit = "nothing";
     for number in 0..=edits {
@@ -190,6 +228,12 @@ fn program(
     Ok(found)
 }
 
+/// How many backends ran, by what distlto prints.
+fn ran(text: &str) -> usize {
+    let count = |end: &str| text.lines().filter(|line| line.contains(end)).count();
+    text.lines().filter(|line| line.starts_with("+ ")).count().saturating_sub(count("(from the cache)"))
+}
+
 /// A program's directory.
 struct Built {
     path: PathBuf,
@@ -208,7 +252,10 @@ impl Built {
     }
 
     fn compile(&mut self, program: &Program, unit: &Unit) -> Result<()> {
-        let text = source::text(program, unit);
+        let mut text = source::text(program, unit);
+        if self.format.is_for_windows() {
+            text = windows::source(program, unit, &text);
+        }
         let mut words = vec![self.format.target().to_owned(), format!("-O{}", unit.level), "-w".to_owned()];
         if unit.language == Language::Cpp {
             let plain = ["-std=c++17", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics"];
@@ -216,6 +263,7 @@ impl Built {
         } else if self.format == Format::Macho {
             words.push("-fcommon".to_owned());
         }
+        words.extend(windows::flags(self.format, program).iter().map(|&flag| flag.to_owned()));
         words.extend(match unit.form {
             Form::Thin => Some("-flto=thin".to_owned()),
             Form::Full => Some("-flto=full".to_owned()),
@@ -251,31 +299,34 @@ impl Built {
         }
         let mut inputs: Vec<String> =
             program.line.iter().flat_map(|element| self.words(program, element)).collect();
+        if self.format.is_for_windows() {
+            // Those that objects of other formats name.
+            inputs.extend(program.archives.iter().map(|library| format!("lib{}.a", library.name)));
+        }
         // One word twice is one file twice.
         let mut seen = BTreeSet::new();
         inputs.retain(|word| !word.ends_with(".o") || seen.insert(word.clone()));
-        let clang = self.toolchain.tool("clang")?;
+        let (linker, words) = self.linker(program, inputs)?;
         let link = |before: Option<&Path>| {
             let mut command = match before {
                 Some(program) => {
                     let mut command = Command::new(program);
-                    command.args(["link", "-v", "--"]).arg(&clang);
+                    command.args(["link", "-v", "--"]).arg(&linker);
                     command
                 }
-                None => Command::new(&clang),
+                None => Command::new(&linker),
             };
             store::give(&mut command);
-            command.arg(self.format.target()).arg(format!("-O{}", program.options.level));
-            command.args(self.format.link_words()).args(&inputs).args(["-o", "program"]);
+            command.args(&words);
             command
         };
         let (mut alone, mut served, mut again) =
             (link(None), link(Some(distlto::binary()?)), link(Some(distlto::binary()?)));
-        let output = self.path.join("program");
+        let output = self.path.join(self.format.program());
         // A linker that fails leaves the earlier one.
         let _ = fs::remove_file(&output);
         let plain = self.run(&mut alone)?;
-        let expected = fs::read(&output).unwrap_or_default();
+        let mut expected = fs::read(&output).unwrap_or_default();
         found.links += 1;
         let ended = self.run(&mut served)?;
         let text = String::from_utf8_lossy(&ended.stderr).into_owned();
@@ -289,12 +340,24 @@ impl Built {
                 false => Ok(()),
             });
         }
-        found.ran += text.lines().filter(|line| line.starts_with("+ ")).count();
+        found.ran += ran(&text);
         if !ended.status.success() {
             return Ok(Err(format!("fails\n{text}")));
         }
-        if fs::read(&output)? != expected {
-            fs::write(self.path.join("program.alone"), expected)?;
+        let mut actual = fs::read(&output)?;
+        if self.format == Format::Coff && windows::has_debug(program) {
+            [actual, expected] = [actual, expected].map(windows::without_identity);
+        }
+        if actual != expected {
+            let alone = self.path.join(format!("alone-{}", self.format.program()));
+            fs::write(&alone, expected)?;
+            if self.format.is_for_windows() {
+                let [one, other] = [windows::run(&alone)?, windows::run(&output)?];
+                let is_alike = one.status == other.status && one.stdout == other.stdout;
+                found.alike += usize::from(is_alike);
+                let end = if is_alike { "the same behaviour" } else { "another behaviour" };
+                return Ok(Err(format!("other bytes, {end}")));
+            }
             return Ok(Err("other bytes".to_owned()));
         }
         if text.contains("itself") && !text.contains("no input is ThinLTO") {
@@ -302,10 +365,46 @@ impl Built {
         }
         let again = self.run(&mut again)?;
         let text = String::from_utf8_lossy(&again.stderr);
-        Ok(match text.contains("nothing to do") || text.contains("no input is ThinLTO") {
+        let is_idle = text.contains("nothing to do") || text.contains("no input is ThinLTO");
+        Ok(match is_idle || self.format.is_for_windows() && ran(&text) == 0 {
             true => Ok(()),
             false => Err(format!("links again\n{text}")),
         })
+    }
+
+    /// The linker or the driver, and the words of a link.
+    fn linker(&self, program: &Program, inputs: Vec<String>) -> Result<(PathBuf, Vec<String>)> {
+        let output = self.format.program();
+        let fixed = self.format.link_words().iter().map(|&word| word.to_owned());
+        let (target, level) = (self.format.target().to_owned(), format!("-O{}", program.options.level));
+        let own = match self.format.is_for_windows() {
+            true => windows::link_words(self.format, program),
+            false => Vec::new(),
+        };
+        if windows::is_direct(self.format, program) {
+            // The linker's own words are those that a driver passes on.
+            let fixed = fixed.filter(|word| !word.starts_with("-fuse-ld") && *word != "-nostdlib");
+            let fixed = fixed.flat_map(|word| match word.strip_prefix("-Wl,") {
+                Some(words) => words.split(',').map(str::to_owned).collect(),
+                None if word == "-flto=thin" => Vec::new(),
+                None => vec![word],
+            });
+            let inputs = inputs.into_iter().map(|word| word.replacen("-Wl,", "", 1));
+            let words: Vec<String> =
+                fixed.chain(own).chain(inputs).chain([format!("/out:{output}")]).collect();
+            fs::write(self.path.join("line.rsp"), words.join("\n"))?;
+            return Ok((self.toolchain.tool("lld-link")?, vec!["@line.rsp".to_owned()]));
+        }
+        let driver = if self.format == Format::MinGw { "clang++" } else { "clang" };
+        let own = own.into_iter().map(|word| format!("-Wl,{word}"));
+        let fixed = fixed.chain(own);
+        let words: Vec<String> = match self.format.is_for_windows() {
+            // Libraries after the objects that use them.
+            true => [target, level].into_iter().chain(inputs).chain(fixed).collect(),
+            false => [target, level].into_iter().chain(fixed).chain(inputs).collect(),
+        };
+        let words = words.into_iter().chain(["-o".to_owned(), output.to_owned()]);
+        Ok((self.toolchain.tool(driver)?, words.collect()))
     }
 
     /// The words of one element of the line.
@@ -323,19 +422,26 @@ impl Built {
             Element::Named(name) if program.archives.iter().any(|library| library.name == *name) => {
                 vec![format!("lib{name}.a")]
             }
-            Element::Whole(elements) if self.format == Format::Wasm => {
+            Element::Whole(elements) if matches!(self.format, Format::Wasm | Format::MinGw) => {
                 between("--whole-archive", nested(elements), "--no-whole-archive")
             }
             Element::Whole(elements) => {
                 let load = |word: String| match word.ends_with(".a") {
+                    true if self.format == Format::Coff => format!("-Wl,/wholearchive:{word}"),
                     true => format!("-Wl,-force_load,{word}"),
                     false => word,
                 };
                 nested(elements).into_iter().map(load).collect()
             }
             Element::Group(elements) => nested(elements),
+            // Its linker has no such option.
+            Element::Lazy(units, _) if self.format == Format::MinGw => units.iter().map(object).collect(),
             Element::Lazy(units, _) => {
-                between("--start-lib", units.iter().map(object).collect(), "--end-lib")
+                let [first, last] = match self.format {
+                    Format::Coff => ["/start-lib", "/end-lib"],
+                    _ => ["--start-lib", "--end-lib"],
+                };
+                between(first, units.iter().map(object).collect(), last)
             }
             Element::Shared(name) | Element::Named(name) => {
                 let shared = program.shared.iter().filter(|library| library.name == *name);
