@@ -1,16 +1,19 @@
-//! Links for Mach-O and WebAssembly: the linker alone is the oracle for the program's bytes.
+//! Links for other formats than ELF: the linker alone is the oracle for the program's bytes.
 //!
-//! Nothing here runs a Mach-O program. The campaigns with `--format` have random programs.
+//! Programs for Windows run under wine; nothing here runs a Mach-O program. The campaigns with `--format` have random programs.
 
+use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use anyhow::{Result, ensure};
 use distlto_tests::campaign::formats::{Format, LIBRARY};
+use distlto_tests::campaign::windows;
 use distlto_tests::distlto;
 use distlto_tests::folder::Folder;
-use distlto_tests::run::{fail, succeed};
+use distlto_tests::run::{capture, fail, succeed};
 use distlto_tests::store;
 use distlto_tests::toolchain::Toolchain;
 
@@ -23,6 +26,9 @@ fn project(name: &str, format: Format) -> Result<Folder> {
     folder.write("main.c", MAIN)?;
     folder.write("part.c", PART)?;
     folder.write("libSystem.tbd", LIBRARY)?;
+    if format == Format::Coff {
+        windows::runtime(&folder.path, folder.toolchain)?;
+    }
     compile(&folder, format, "main")?;
     compile(&folder, format, "part")?;
     Ok(folder)
@@ -147,32 +153,142 @@ fn an_object_of_another_module_fails_the_link() -> Result<()> {
     refuses_another_object("wasm-refused", Format::Wasm)
 }
 
-/// Links for Windows, beside which the others of a build are served.
-#[test]
-fn links_for_windows_pass_through() -> Result<()> {
-    for (target, entry, options) in [
-        ("--target=x86_64-pc-windows-msvc", "main", "-Wl,/entry:main,/subsystem:console,/brepro"),
-        ("--target=x86_64-w64-mingw32", "mainCRTStartup", "-Wl,--no-insert-timestamp"),
-    ] {
-        let folder = project("windows", Format::Wasm)?;
-        folder.write("main.c", MAIN.replace("main(", &format!("{entry}(")))?;
-        for name in ["main", "part"] {
-            let source = format!("{name}.c");
-            succeed(tool(&folder, "clang")?.args([target, "-O2", "-flto=thin", "-c", &source]))?;
+/// The linker's own words of a link for MSVC.
+const DIRECT: [&str; 6] =
+    ["/nodefaultlib", "/entry:start", "/subsystem:console", "/brepro", "support.obj", "kernel32.lib"];
+/// Imports a function, by call and by address, and data of the same link (LLVM 220370, 220371).
+const IMPORTING: &str = "__declspec(dllimport) int part(int);\n__declspec(dllimport) extern int kept;\n\
+    int main(void) { int (*volatile taken)(int) = part; return part(3) + taken(1) + kept; }\n";
+
+/// A link for Windows.
+struct Windows {
+    folder: Folder,
+    format: Format,
+    /// Whether the command is `lld-link` with a response file, in place of a driver.
+    is_direct: bool,
+    inputs: [&'static str; 2],
+}
+
+impl Windows {
+    /// The link by the linker alone, or by distlto with these words.
+    fn link(&self, words: &[&str], more: &[&str]) -> Result<Command> {
+        let driver = if self.format == Format::MinGw { "clang++" } else { "clang" };
+        let linker = self.folder.toolchain.tool(if self.is_direct { "lld-link" } else { driver })?;
+        let mut command = match words {
+            [] => Command::new(linker),
+            _ => {
+                let mut command = Command::new(distlto::binary()?);
+                command.args(words).arg("--").arg(linker);
+                command
+            }
+        };
+        command.current_dir(&self.folder.path);
+        store::give(&mut command);
+        if self.is_direct {
+            let all = [&DIRECT[..], &self.inputs, more, &["/out:program.exe"]].concat();
+            self.folder.write("line.rsp", all.join("\r\n"))?;
+            command.arg("@line.rsp");
+        } else {
+            command.arg(self.format.target()).args(self.inputs).args(self.format.link_words()).args(more);
+            command.args(["-o", "program.exe"]);
         }
-        let words = [target, "-fuse-ld=lld", "-flto=thin", "-nostdlib", options];
-        let inputs = ["main.o", "part.o", "-o", "program.exe"];
-        let clang = folder.toolchain.tool("clang")?;
-        succeed(Command::new(&clang).current_dir(&folder.path).args(words).args(inputs))?;
-        let expected = fs::read(folder.path.join("program.exe"))?;
-        fs::remove_file(folder.path.join("program.exe"))?;
-        let mut served = Command::new(distlto::binary()?);
-        served.args(["link", "-v", "--"]).arg(&clang).current_dir(&folder.path).args(words).args(inputs);
-        store::give(&mut served);
-        let ended = succeed(&mut served)?;
-        ensure!(fs::read(folder.path.join("program.exe"))? == expected, "other bytes than the linker's");
+        Ok(command)
+    }
+
+    fn files(&self) -> Result<BTreeSet<OsString>> {
+        let entries = fs::read_dir(&self.folder.path)?;
+        Ok(entries.map(|entry| entry.map(|entry| entry.file_name())).collect::<Result<_, _>>()?)
+    }
+
+    /// Links by distlto: the program is the linker's own. Returns what was printed, and the exit code of the program.
+    fn served(&self) -> Result<(String, Option<i32>)> {
+        let program = self.folder.path.join("program.exe");
+        succeed(&mut self.link(&[], &[])?)?;
+        let expected = fs::read(&program)?;
+        let before = self.files()?;
+        fs::remove_file(&program)?;
+        let ended = succeed(&mut self.link(&["link", "-v"], &[])?)?;
+        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+        ensure!(fs::read(&program)? == expected, "other bytes than the linker's\n{said}");
+        ensure!(self.files()? == before, "other files than the linker's: {:?}", self.files()?);
+        ensure!(!said.contains("itself") && !said.contains("LNK4217"), "{said}");
+        Ok((said, windows::run(&program)?.status.code()))
+    }
+
+    /// Links, links again, and links after an edit of `main`. `codes` are those of the program before and after it.
+    fn check(&self, main: &str, codes: [i32; 2]) -> Result<()> {
+        let ran = |said: &str| -> Vec<String> {
+            let ended = said.lines().filter(|line| line.contains("] opt "));
+            ended.filter(|line| !line.contains("(from the cache)")).map(str::to_owned).collect()
+        };
+        self.folder.write("main.c", main)?;
+        compile(&self.folder, self.format, "main")?;
+        let (said, code) = self.served()?;
+        ensure!(ran(&said).len() == 2 && code == Some(codes[0]), "{code:?}\n{said}");
+        let (said, _) = self.served()?;
+        ensure!(ran(&said).is_empty() && said.contains("2 from the cache"), "{said}");
+        self.folder.write("main.c", main.replace("part(3)", "part(4)"))?;
+        compile(&self.folder, self.format, "main")?;
+        let (said, code) = self.served()?;
+        ensure!(matches!(&ran(&said)[..], [one] if one.contains("opt main.o")), "{said}");
+        ensure!(code == Some(codes[1]), "{code:?}\n{said}");
+        Ok(())
+    }
+}
+
+fn windows(name: &str, format: Format, is_direct: bool, inputs: [&'static str; 2]) -> Result<Windows> {
+    Ok(Windows { folder: project(name, format)?, format, is_direct, inputs })
+}
+
+const ARCHIVE: [&str; 2] = ["main.o", "libpart.a"];
+const OBJECTS: [&str; 2] = ["main.o", "part.o"];
+
+#[test]
+fn a_driver_for_msvc_calls_the_distributor() -> Result<()> {
+    windows("coff", Format::Coff, false, ARCHIVE)?.check(MAIN, [25, 32])
+}
+
+#[test]
+fn lld_link_with_a_response_file_calls_the_distributor() -> Result<()> {
+    windows("coff-direct", Format::Coff, true, ARCHIVE)?.check(MAIN, [25, 32])
+}
+
+#[test]
+fn mingws_linker_calls_the_distributor() -> Result<()> {
+    windows("mingw", Format::MinGw, false, ARCHIVE)?.check(MAIN, [25, 32])
+}
+
+#[test]
+fn imports_of_the_same_link_are_local() -> Result<()> {
+    windows("coff-imports", Format::Coff, true, OBJECTS)?.check(IMPORTING, [32, 39])?;
+    windows("mingw-imports", Format::MinGw, false, OBJECTS)?.check(IMPORTING, [32, 39])
+}
+
+/// Options of `distlto link` reach the distributor.
+#[test]
+fn a_distributor_has_the_options_of_the_link() -> Result<()> {
+    let link = windows("coff-options", Format::Coff, true, ARCHIVE)?;
+    succeed(&mut link.link(&["link", "--cache", "kept", "-j1"], &[])?)?;
+    let kept = link.folder.path.join("kept/results-v1");
+    ensure!(kept.is_dir(), "the distributor has not used --cache");
+    let ended = succeed(&mut link.link(&["link", "--cache", "kept", "--json"], &[])?)?;
+    let events = String::from_utf8_lossy(&ended.stdout);
+    ensure!(events.contains("\"cached\":2") && events.contains("\"ran\":0"), "{events}");
+    Ok(())
+}
+
+#[test]
+fn links_for_windows_that_have_a_distributor_or_save_temporaries_are_left_alone() -> Result<()> {
+    let link = windows("coff-alone", Format::Coff, true, ARCHIVE)?;
+    for (words, why) in [
+        (&["/thinlto-distributor:/bin/false", "/thinlto-remote-compiler:/bin/false"][..], "of its own"),
+        (&["/lldsavetemps"], "only the linker's own backends write"),
+    ] {
+        let ended = capture(&mut link.link(&["link", "-v"], words)?)?;
         let said = String::from_utf8_lossy(&ended.stderr);
-        ensure!(!said.contains("error"), "{said}");
+        ensure!(said.contains(why) && said.contains("links by itself"), "{said}");
+        // It is the user's distributor that fails.
+        ensure!(ended.status.success() == (words.len() == 1), "{said}");
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 //! Asks for each program by name first, so a machine that has everything is done in a moment and needs no rights. A command
 //! that builds a program needs little ([`programs`]), the tests much ([`setup`]).
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Result, ensure};
@@ -22,7 +23,7 @@ const BUILD: [(&str, &str); 4] =
     [("build-essential", "gcc"), ("build-essential", "g++"), ("cmake", "cmake"), ("ninja-build", "ninja")];
 
 /// What the tests use besides.
-const TESTS: [(&str, &str); 8] = [
+const TESTS: [(&str, &str); 9] = [
     ("make", "make"),
     ("meson", "meson"),
     ("generate-ninja", "gn"),
@@ -31,7 +32,11 @@ const TESTS: [(&str, &str); 8] = [
     ("libtool", "libtoolize"),
     ("fakeroot", "fakeroot"),
     ("strace", "strace"),
+    ("g++-mingw-w64-x86-64-win32", "x86_64-w64-mingw32-g++-win32"),
 ];
+
+/// Runs programs for Windows. Debian has it outside of PATH.
+const WINE: (&str, &str) = ("wine64", "/usr/lib/wine/wine64");
 
 /// The sources of third-party programs.
 const SOURCES: &str = "tests/third-party/Cargo.toml";
@@ -57,6 +62,7 @@ pub fn setup(versions: &[u32]) -> Result<()> {
     let tools = BUILD.into_iter().chain(TESTS).chain(engine::casd::NEEDS).chain(parts::NEEDS);
     let mut missing = missing(&versions, tools.chain(package::NEEDS).chain(page::NEEDS));
     missing.extend(versions.into_iter().filter(|&version| lacks_runtime(version)).map(runtime));
+    missing.extend((!Path::new(WINE.1).is_file()).then(|| WINE.0.to_owned()));
     provide(missing)?;
     engine::casd::install()?;
     parts::install()?;

@@ -172,9 +172,11 @@ pub fn source(program: &Program, unit: &Unit, text: &str) -> String {
             _ => None,
         })
         .collect();
-    let inline = |definition: &&Definition| matches!(definition.what, What::Inline | What::InlineStatic);
+    let is_plain = |definition: &&Definition| {
+        matches!(definition.what, What::Strong | What::Alias | What::Data | What::WeakData)
+    };
     let defines = |other: &&Unit, name: &str| {
-        other.defines.iter().any(|definition| definition.name == name && !inline(&definition))
+        other.defines.iter().filter(is_plain).any(|definition| definition.name == name)
     };
     let is_own = |name: &str| unit.has(name) || !plain.iter().any(|other| defines(other, name));
     for usage in &unit.uses {
