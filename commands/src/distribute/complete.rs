@@ -3,6 +3,7 @@
 //! With `--save-temps=resolution` (COFF: `/lldsavetemps:resolution`), lld writes the resolution beside the output before the backends start, and does not remove
 //! it. Modules have the same names in it as in the job file.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -43,6 +44,18 @@ pub enum CompleteError {
     #[error("the job file does not name the output, so the linker's resolution file is not known")]
     #[diagnostic(code(distlto::bad_input), help("leave out --complete-shards"))]
     NoOutput,
+    /// A module's summary is of another LLVM.
+    #[error("{module} has no summary of a known layout, by which its shard is completed")]
+    #[diagnostic(
+        code(distlto::bad_input),
+        help(
+            "link without distlto: for Windows a program that imports a symbol of its own may crash without the completion"
+        )
+    )]
+    NoSummary {
+        /// The module.
+        module: String,
+    },
     /// A file is not an index shard.
     #[error("{}: {source}", path.display())]
     #[diagnostic(forward(source))]
@@ -72,7 +85,7 @@ pub fn shards(file: &JobFile, process: Option<u32>) -> Result<(), CompleteError>
     };
     let target = file.common_args.iter().find_map(|word| word.strip_prefix("--target="));
     let is_coff = target.and_then(Native::of_triple).is_some_and(|native| native.format == Format::Coff);
-    let resolutions = if is_coff { of_modules(&resolutions, read) } else { resolutions };
+    let resolutions = if is_coff { of_modules(&resolutions, file, read)? } else { resolutions };
     let mut completion = Completion::of(&resolutions, "");
     for &job in &file.jobs {
         let shard = Path::new(file.shard(job));
@@ -112,14 +125,21 @@ fn of_member(id: &str) -> Option<References> {
 /// The resolution of a link for Windows, with the names that modules have for symbols: the linker's own depend on the calling
 /// convention, and a symbol from a DLL has the prefix `__imp_`. Here a definition is local to the link if its compiler says so,
 /// whichever prevails.
-fn of_modules(resolutions: &[u8], read: Reader<'_>) -> Vec<u8> {
+fn of_modules(resolutions: &[u8], file: &JobFile, read: Reader<'_>) -> Result<Vec<u8>, CompleteError> {
+    let compiled: HashSet<&str> = file.jobs.iter().map(|&job| file.module(job)).collect();
     let mut text = Vec::new();
     for module in Resolutions::read(resolutions, "").modules() {
         text.extend([module, b"\n"].concat());
-        let references = str::from_utf8(module).ok().and_then(&mut *read).unwrap_or_default();
+        let id = String::from_utf8_lossy(module);
+        let references = match read(&id) {
+            None if compiled.contains(&*id) => {
+                return Err(CompleteError::NoSummary { module: id.into_owned() });
+            }
+            references => references.unwrap_or_default(),
+        };
         for name in references.names() {
             text.extend([b"-r=", module, b",", name, b",p\n"].concat());
         }
     }
-    text
+    Ok(text)
 }

@@ -15,7 +15,7 @@
 //! - any other word: as it is. If the word, or its part after an equals sign, names a file, that is an input under its
 //!   name. A file that no tree of inputs can hold under its name binds the command to this machine.
 //!
-//! Where names can stand in an object (CodeView in COFF, `-fembed-bitcode`), they decide the result and bind the command to
+//! Where names can stand in an object (CodeView with the command line, `-fembed-bitcode`), they decide the result and bind the command to
 //! its place ([`CanonicalCommand::names_matter`]). Which option is which is in `clang::cc1`.
 
 use std::borrow::Cow;

@@ -89,6 +89,8 @@ fn one_constructor(unit: &mut Unit) {
 }
 
 fn adapt_to_msvc(unit: &mut Unit, names: &BTreeSet<String>) {
+    // The linker's own LTO mixes the constructors of two members of one name.
+    unit.object = format!("o/u{}.o", unit.number);
     for constructor in &mut unit.constructors {
         constructor.priority = None;
         constructor.destructor &= constructor.object && unit.language == Language::Cpp;
