@@ -10,6 +10,7 @@ use std::thread;
 use distlto_planner::backend_flags::stable_names::ARGUMENTS;
 use distlto_planner::backend_flags::{self, BackendFlags, UNUSED};
 use distlto_planner::dtlto::dropped;
+use distlto_planner::invocation::{ProgramKind, program};
 use distlto_planner::link_command::{LinkCommand, compiler_of};
 use distlto_planner::link_line::last_value;
 use distlto_planner::link_options;
@@ -294,8 +295,13 @@ impl Service<'_> {
         let is_completed = compilation.flavour.is_some() && compilation.is_completed;
         let implied = compilation.jobs.filter(|_| options.jobs.is_none());
         let arguments = implied.map(|jobs| format!("-j{jobs}")).into_iter().chain(options.given.words());
-        let arguments = arguments.chain(["--own-store".to_owned()]);
-        let arguments = arguments.chain(is_completed.then(|| "--complete-shards".to_owned()));
+        let name = lossy(&self.command[0]);
+        let is_build = program(&name, self.command.get(1).map(Vec::as_slice)) == ProgramKind::OtherDriver;
+        // A build prints too.
+        let is_quiet = is_build && !(options.verbose || options.quiet || options.json);
+        let more = [(true, "--own-store"), (is_quiet, "--quiet"), (is_completed, "--complete-shards")];
+        let more = more.into_iter().filter(|(is_given, _)| *is_given).map(|(_, word)| word.to_owned());
+        let arguments = arguments.chain(more);
         words.extend(arguments.map(|argument| format!("--thinlto-distributor-arg={argument}")));
         let spelled = |word: String| compilation.flavour.map_or(word.clone(), |it| it.spelled(&word));
         let mut words: Vec<Word> = words.into_iter().map(|word| spelled(word).into_bytes()).collect();

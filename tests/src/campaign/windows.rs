@@ -184,7 +184,7 @@ pub fn source(program: &Program, unit: &Unit, text: &str) -> String {
     for usage in &unit.uses {
         let (Use::Call(name) | Use::Data(name)) = usage else { continue };
         let chosen = number(program, unit, name);
-        if is_own(name) || chosen % 3 != 0 {
+        if is_own(name) || !chosen.is_multiple_of(3) {
             continue;
         }
         let [function, data] = [format!("unsigned {name}(unsigned);"), format!("extern unsigned {name}[];")];
@@ -193,7 +193,9 @@ pub fn source(program: &Program, unit: &Unit, text: &str) -> String {
         *declared = format!("__declspec(dllimport) {declared}");
         let call = format!("{name}(7)");
         // Every other function is called by its address.
-        if let Some(line) = lines.iter_mut().find(|line| line.contains(&call)).filter(|_| chosen % 2 == 0) {
+        if let Some(line) =
+            lines.iter_mut().find(|line| line.contains(&call)).filter(|_| chosen.is_multiple_of(2))
+        {
             *line = format!(
                 "  {{ unsigned (*volatile taken)(unsigned) = {name}; {} }}",
                 line.replace(&call, "taken(7)")
@@ -223,7 +225,7 @@ pub fn flags(format: Format, program: &Program) -> &'static [&'static str] {
 
 /// Whether there is debug information.
 pub fn has_debug(program: &Program) -> bool {
-    program.seed % 4 == 0
+    program.seed.is_multiple_of(4)
 }
 
 /// A program's bytes without its identity, which depends on the names of objects in the file with debug information: the
@@ -244,7 +246,7 @@ pub fn without_identity(mut program: Vec<u8>) -> Vec<u8> {
 
 /// Whether the linker is the command itself, and reads a response file.
 pub fn is_direct(format: Format, program: &Program) -> bool {
-    format == Format::Coff && program.seed % 2 == 0
+    format == Format::Coff && program.seed.is_multiple_of(2)
 }
 
 /// The words of the link that depend on the program.
