@@ -278,6 +278,18 @@ fn a_distributor_has_the_options_of_the_link() -> Result<()> {
 }
 
 #[test]
+fn lld_link_makes_an_archive_by_itself() -> Result<()> {
+    let link = windows("coff-library", Format::Coff, true, ARCHIVE)?;
+    let mut command = Command::new(distlto::binary()?);
+    command.args(["link", "-v", "--"]).arg(link.folder.toolchain.tool("lld-link")?);
+    command.args(["/lib", "main.o", "part.o", "/out:both.lib"]).current_dir(&link.folder.path);
+    let said = succeed(&mut command)?.stderr;
+    ensure!(String::from_utf8_lossy(&said).contains("it makes a library"));
+    ensure!(link.folder.path.join("both.lib").is_file(), "there is no archive");
+    Ok(())
+}
+
+#[test]
 fn links_for_windows_that_have_a_distributor_or_save_temporaries_are_left_alone() -> Result<()> {
     let link = windows("coff-alone", Format::Coff, true, ARCHIVE)?;
     for (words, why) in [

@@ -12,8 +12,9 @@ use distlto_planner::backend_flags::{self, BackendFlags, UNUSED};
 use distlto_planner::dtlto::dropped;
 use distlto_planner::invocation::{ProgramKind, program};
 use distlto_planner::link_command::{LinkCommand, compiler_of};
-use distlto_planner::link_line::last_value;
+use distlto_planner::link_line::{last_value, options};
 use distlto_planner::link_options;
+use distlto_planner::linker::coff;
 use distlto_planner::linker::flavour::Flavour;
 use distlto_planner::linker::help::Help;
 use distlto_planner::linker::options::last;
@@ -180,7 +181,8 @@ impl Shared<'_> {
         }
         let options = self.service.options;
         let jobs = link_options::jobs_of(arguments);
-        let is_completed = (resolves || is_distributed) && !options.plain_shards;
+        // For Windows a plain shard may make a program that crashes.
+        let is_completed = is_distributed || resolves && !options.plain_shards;
         let architecture = flavour.and_then(|flavour| flavour.slice(arguments)).map(str::to_owned);
         if matches!(self.service.task, Task::Answer(_)) {
             // Nothing is compiled.
@@ -236,11 +238,12 @@ impl Shared<'_> {
     /// Returns why a linker for Windows links without a distributor.
     fn is_undistributed(&self, process: &Process, link: &LinkCommand) -> Option<&'static str> {
         let arguments = link.line.arguments();
-        let options = COFF_VARIABLES.iter().any(|name| process.has_variable(name).unwrap_or_default());
+        let has_options = COFF_VARIABLES.iter().any(|name| process.has_variable(name).unwrap_or_default());
         match () {
             () if !matches!(self.service.task, Task::Link) => {
                 Some("a linker for Windows calls a distributor, which has no graph and no preview")
             }
+            () if options(arguments).any(|option| option.name == coff::LIBRARY) => Some("it makes a library"),
             () if last(arguments, DISTRIBUTOR).is_some() => Some(OWN_DISTRIBUTOR),
             () if last(arguments, "plugin-opt=dwo_dir").is_some() => {
                 Some("a distributor does not split debug information")
@@ -248,7 +251,7 @@ impl Shared<'_> {
             () if self.service.options.flags_from.is_some() => {
                 Some("a distributor has one set of flags for all modules")
             }
-            () => options.then_some("LINK or _LINK_ has options"),
+            () => has_options.then_some("LINK or _LINK_ has options"),
         }
     }
 

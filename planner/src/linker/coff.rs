@@ -26,6 +26,9 @@ const LEVELS: [(&str, &str); 3] =
 /// Options on LTO that both linkers have by one name begin so.
 const SHARED: [&str; 2] = ["lto-", "thinlto-"];
 
+/// The name of the option that makes the linker write an archive, which it is before all others.
+pub const LIBRARY: &str = "-lib";
+
 /// Reads the words of a link line after the linker's own name.
 pub fn arguments(words: &[Word], help: &Help) -> Result<Vec<Argument>, LinkLineError> {
     let mut arguments = Vec::new();
