@@ -10,6 +10,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::build::build;
 use crate::campaign::formats::{Format, LIBRARY};
+use crate::campaign::windows;
 use crate::case::Case;
 use crate::distlto::objects;
 use crate::run::{fail, succeed};
@@ -20,7 +21,11 @@ use crate::way::Way;
 pub fn check(case: &Case, format: Format, toolchain: Toolchain) -> Result<()> {
     let case = of_format(case, format);
     let folder = build(&case, toolchain)?;
-    folder.write("libSystem.tbd", LIBRARY)?;
+    match format {
+        Format::Macho => drop(folder.write("libSystem.tbd", LIBRARY)?),
+        Format::Coff => windows::runtime(&folder.path, toolchain)?,
+        Format::Wasm | Format::MinGw => {}
+    }
     let way = Way::Distlto;
     let (mut alone, mut served) = (way.command_alone(&case, &folder)?, way.command(&case, &folder)?);
     if case.fails.is_some() {
@@ -28,7 +33,7 @@ pub fn check(case: &Case, format: Format, toolchain: Toolchain) -> Result<()> {
         fail(&mut served)?;
         return Ok(());
     }
-    let output = way.output(&folder);
+    let output = folder.path.join(way.dir()).join(format.program());
     let read = || fs::read(&output).with_context(|| format!("cannot read {}", output.display()));
     succeed(&mut alone)?;
     let expected = read()?;
@@ -36,7 +41,8 @@ pub fn check(case: &Case, format: Format, toolchain: Toolchain) -> Result<()> {
     succeed(&mut served)?;
     ensure!(read()? == expected, "another program than that of the linker alone");
     let kept = objects(&output)?;
-    if let Some(modules) = case.modules {
+    // Those of Windows are in a store alone.
+    if let Some(modules) = case.modules.filter(|_| !format.is_for_windows()) {
         let (found, modules) = (kept.len(), modules - case.own);
         ensure!(found == modules, "{found} native objects were compiled, expected {modules}");
     }
@@ -51,13 +57,17 @@ pub fn check(case: &Case, format: Format, toolchain: Toolchain) -> Result<()> {
 /// The case with the format's target and linker.
 fn of_format(case: &Case, format: Format) -> Case {
     let headers = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/headers");
-    let flags = format!("{} -isystem '{}' -fno-exceptions -w", format.target(), headers.display());
+    let headers = match format {
+        Format::MinGw => String::new(),
+        _ => format!("-isystem '{}' -fno-exceptions", headers.display()),
+    };
+    let flags = format!("{} {headers} -w", format.target());
     let clang = if case.is_cpp() { "%clang++" } else { "%clang" };
     let words = format.link_words().join(" ");
     Case {
         name: format!("{format:?}/{}", case.name).to_lowercase(),
         flags: [vec![flags], case.flags.clone()].concat(),
-        driver: Some(format!("{clang} -O2 {} -o %out {words}", format.target())),
+        driver: Some(format!("{clang} -O2 {} -o %dir/{} {words}", format.target(), format.program())),
         ..case.clone()
     }
 }

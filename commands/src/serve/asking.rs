@@ -12,7 +12,7 @@ use distlto_planner::backend_flags::{self, BackendFlags, UNUSED};
 use distlto_planner::dtlto::dropped;
 use distlto_planner::invocation::{ProgramKind, program};
 use distlto_planner::link_command::{LinkCommand, compiler_of};
-use distlto_planner::link_line::{last_value, options};
+use distlto_planner::link_line::{Argument, last_value, options};
 use distlto_planner::link_options;
 use distlto_planner::linker::coff;
 use distlto_planner::linker::flavour::Flavour;
@@ -41,6 +41,8 @@ use crate::tool::ToolRunner;
 /// The linker's option for a distributor.
 const DISTRIBUTOR: &str = "thinlto-distributor";
 const OWN_DISTRIBUTOR: &str = "the link has a distributor of its own";
+/// The end of the option by which MinGW's linker compiles the bitcode in native objects.
+const FAT_OBJECTS: &str = "-fat-lto-objects";
 /// Hold options of COFF's linker.
 const COFF_VARIABLES: [&str; 2] = ["LINK", "_LINK_"];
 /// The distributor, beside this program.
@@ -238,6 +240,10 @@ impl Shared<'_> {
     /// Returns why a linker for Windows links without a distributor.
     fn is_undistributed(&self, process: &Process, link: &LinkCommand) -> Option<&'static str> {
         let arguments = link.line.arguments();
+        let is_ascii = |argument: &Argument| match argument {
+            Argument::Input(input) => input.is_ascii(),
+            _ => true,
+        };
         let has_options = COFF_VARIABLES.iter().any(|name| process.has_variable(name).unwrap_or_default());
         match () {
             () if !matches!(self.service.task, Task::Link) => {
@@ -247,6 +253,11 @@ impl Shared<'_> {
             () if last(arguments, DISTRIBUTOR).is_some() => Some(OWN_DISTRIBUTOR),
             () if last(arguments, "plugin-opt=dwo_dir").is_some() => {
                 Some("a distributor does not split debug information")
+            }
+            // The linker writes other names than theirs into shards.
+            () if !arguments.iter().all(is_ascii) => Some("a distributor cannot name an input beyond ASCII"),
+            () if options(arguments).any(|option| option.name.ends_with(FAT_OBJECTS)) => {
+                Some("a distributor compiles no FatLTO objects")
             }
             () if self.service.options.flags_from.is_some() => {
                 Some("a distributor has one set of flags for all modules")

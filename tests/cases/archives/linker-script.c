@@ -2,7 +2,7 @@
 //# without dtlto: lld 22 loses the name of an archive that only a script names
 //# step: %ar rcs libreal.a a.o b.o helper.o unused.o
 //# link: main.o -L. -lx
-//# not for macho wasm: no other linker reads such a script
+//# not for macho wasm coff mingw: no other linker reads such a script
 //--- libx.a
 INPUT(libreal.a)
 //--- main.c

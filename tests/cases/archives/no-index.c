@@ -2,6 +2,7 @@
 //# modules: 4
 //# step: %ar rcS libx.a a.o b.o helper.o unused.o
 //# link: main.o libx.a
+//# not for coff mingw: without an index no member is found
 //--- main.c
 #include <stdio.h>
 int a(int), b(int);

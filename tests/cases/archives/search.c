@@ -5,7 +5,7 @@
 //# step: %ar rcs two/libb.a b.o unused.o
 //# step: %ar rcs two/libh.a helper.o
 //# link: main.o -Lone -L two -la -l b -l:libh.a
-//# not for macho: `-l:` is an option of ELF's linkers
+//# not for macho coff: the options are ELF's
 //--- main.c
 #include <stdio.h>
 int a(int), b(int);

@@ -1,6 +1,7 @@
 // --start-lib gives objects the semantics of archive members.
 //# modules: 4
 //# link: main.o -Wl,--start-lib a.o b.o helper.o unused.o -Wl,--end-lib
+//# not for mingw: the options are ELF's
 //--- main.c
 #include <stdio.h>
 int a(int), b(int);

@@ -5,7 +5,7 @@
 //# link: main.o liblazy.a -Wl,-z,muldefs -Wl,--whole-archive libwhole.a -Wl,--no-whole-archive
 //# without dtlto: it ends with "Expected at most one ThinLTO module per bitcode file"
 //# modules: 3
-//# not for macho: the options are ELF's
+//# not for macho coff mingw: the options are ELF's
 //--- main.c
 #include <stdio.h>
 int twice(int);

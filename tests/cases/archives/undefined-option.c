@@ -2,7 +2,7 @@
 //# modules: 5
 //# step: %ar rcs libx.a a.o b.o helper.o unused.o
 //# link: main.o -Wl,-u,unused libx.a
-//# not for macho: its symbols begin with an underscore
+//# not for macho coff: symbols begin with an underscore, or the option is ELF's
 //--- main.c
 #include <stdio.h>
 int a(int), b(int);

@@ -1,7 +1,7 @@
 // A source and an object on the link line.
 //# modules: 2
 //# link: main.c part.o
-//# not for macho wasm: the link compiles, without the declarations
+//# not for macho wasm coff: the link compiles, without the declarations
 //--- main.c
 #include <stdio.h>
 int part(int);

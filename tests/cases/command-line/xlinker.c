@@ -1,7 +1,7 @@
 // Linker options in every spelling a driver knows.
 //# modules: 2
 //# link: %objects -Xlinker --gc-sections -Wl,-z,now,-z,relro -Wl,--build-id -Wl,-O1
-//# not for macho: the options are ELF's
+//# not for macho coff mingw: the options are ELF's
 //--- main.c
 #include <stdio.h>
 int part(int);

@@ -1,6 +1,6 @@
 // Exceptions thrown, passed on and caught in three files, with cleanups between.
 //# modules: 3
-//# not for macho wasm: needs a C++ library
+//# not for macho wasm coff: needs a C++ library
 //--- main.cpp
 #include <cstdio>
 #include <stdexcept>

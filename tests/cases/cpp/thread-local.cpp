@@ -1,7 +1,7 @@
 // Thread-local variables with constructors, used from another file and another thread.
 //# modules: 2
 //# link: %objects -pthread
-//# not for macho wasm: needs a C++ library
+//# not for macho wasm coff mingw: needs a C++ library
 //--- main.cpp
 #include <cstdio>
 #include <thread>

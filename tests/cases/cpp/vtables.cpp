@@ -1,6 +1,6 @@
 // Virtual calls, RTTI and a key function in another file.
 //# modules: 3
-//# not for macho wasm: needs a C++ library
+//# not for macho wasm coff: needs a C++ library
 //--- main.cpp
 #include "shape.h"
 #include <cstdio>

@@ -9,6 +9,7 @@
 //# step: cp c.o 2/same.o
 //# step: %ar qcs libsame.a 1/same.o 2/same.o
 //# link: main.o -Wl,--start-lib d.o -Wl,--end-lib libsame.a -Wl,--start-lib b.o -Wl,--end-lib
+//# not for coff mingw: a weak definition or an option is ELF's
 //--- main.cpp
 #include <cstdio>
 int b();

@@ -1,6 +1,7 @@
 // Files are loaded in another order than they stand on the line: b before a. Its weak definition wins.
 //# modules: 3
 //# link: main.o -Wl,--start-lib a.o -Wl,--end-lib -Wl,--start-lib b.o -Wl,--end-lib
+//# not for mingw: the options are ELF's
 //--- main.cpp
 #include <cstdio>
 int b();

@@ -4,6 +4,7 @@
 //# flags strong.cpp: -fno-lto
 //# flags late.cpp: -fno-lto
 //# link: main.o strong.o late.o
+//# not for coff mingw: the format has no such weak definition
 //--- main.cpp
 #include <cstdio>
 int told(const char *text);

@@ -1,7 +1,7 @@
 // A module needs what nothing defines, in code that is dropped; the native object that is left could do without it.
 //# fails: undefined symbol: absent
 //# flags native.c: -fno-lto
-//# not for macho wasm: undefined symbols are allowed there
+//# not for macho wasm coff mingw: undefined symbols are allowed there
 //--- main.c
 void absent(void);
 int asked(void), found(void);

@@ -4,6 +4,7 @@
 //# flags prevails.cpp: -fno-lto
 //# step: %ar rcs liblazy.a lazy.o
 //# link: main.o -Wl,--start-lib other.o -Wl,--end-lib liblazy.a prevails.o
+//# not for mingw: the options are ELF's
 //--- main.cpp
 #include <cstdio>
 __attribute__((weak)) int chosen(int x) { return x; }

@@ -5,6 +5,7 @@
 //# flags lazy.cpp: -fno-lto
 //# step: %ar rcs libmember.a member.o
 //# link: main.o flag.o libmember.a -Wl,--start-lib lazy.o -Wl,--end-lib
+//# not for mingw: the options are ELF's
 //--- main.cpp
 #include <cstdio>
 int flag(), member(int), lazy(int);

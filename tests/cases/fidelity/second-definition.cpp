@@ -4,6 +4,7 @@
 //# flags native.cpp: -fno-lto
 //# step: %ar rcs liblazy.a lazy.o
 //# link: -Wl,--start-lib other.o -Wl,--end-lib liblazy.a main.o native.o
+//# not for mingw: the options are ELF's
 //--- shared.h
 #include <cstdio>
 inline __attribute__((noinline)) int copied(int x) {

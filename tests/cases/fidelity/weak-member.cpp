@@ -5,6 +5,7 @@
 //# flags earlier.cpp: -fno-lto
 //# step: %ar rcs libmixed.a bitcode.o native.o
 //# link: main.o libmixed.a earlier.o
+//# not for coff: the format has no such weak definition
 //--- main.cpp
 #include <cstdio>
 int bitcode(), earlier();

@@ -1,6 +1,6 @@
 // An assembly file that calls into bitcode and is called from it.
 //# modules: 2
-//# not for macho wasm: its assembly is ELF's
+//# not for macho wasm coff mingw: its assembly is ELF's
 //--- main.c
 #include <stdio.h>
 int assembled(int);

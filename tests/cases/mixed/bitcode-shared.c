@@ -3,7 +3,7 @@
 //# flags again.c: -fno-lto -fPIC
 //# step: %clang -fuse-ld=lld -shared again.o -o libagain.so
 //# link: main.o other.o libagain.so -Wl,-rpath,%work
-//# not for macho wasm: a step links for ELF
+//# not for macho wasm coff mingw: a step links for ELF
 //--- main.c
 #include <stdio.h>
 int other(int), again(int);

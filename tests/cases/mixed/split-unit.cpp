@@ -3,6 +3,7 @@
 //# modules: 3
 //# flags: -fwhole-program-vtables -fsplit-lto-unit -fvisibility=hidden
 //# link: %objects -fwhole-program-vtables -fvisibility=hidden
+//# not for coff: needs a C++ library
 //--- main.cpp
 #include "shape.h"
 #include <cstdio>

@@ -2,6 +2,7 @@
 //# modules: 2
 //# step: ln -s part.o link.o
 //# link: main.o part.o -Wl,--start-lib link.o -Wl,--end-lib
+//# not for mingw: the options are ELF's
 //--- main.c
 #include <stdio.h>
 int part(int);

@@ -1,6 +1,7 @@
 // Frame pointers, stack protectors and unwind tables are attributes of functions and must survive.
 //# modules: 3
 //# flags: -fno-omit-frame-pointer -fstack-protector-all -fno-asynchronous-unwind-tables
+//# not for coff mingw: needs a library
 //--- main.c
 #include <stdio.h>
 int other(int), again(int);

@@ -2,6 +2,7 @@
 //# modules: 3
 //# flags: -g
 //# link: %objects -g
+//# not for coff: the PDB's identity depends on names of objects
 //--- main.c
 #include <stdio.h>
 int other(int), again(int);

@@ -1,5 +1,6 @@
 // lld 23 has its backends interchange loops where clang by itself does not: a linker is asked what it tells them.
 //# llvm: >=22
+//# not for coff: needs a library
 //--- main.c
 #include <stdio.h>
 void add(double (*a)[512], double (*b)[512]);

@@ -3,6 +3,7 @@
 //# link: %objects -Wl,-mllvm,-import-instr-limit=0
 //# remote: -mllvm
 //# remote: -import-instr-limit=0
+//# not for coff: the option has another spelling
 //--- main.c
 #include <stdio.h>
 int other(int), again(int);

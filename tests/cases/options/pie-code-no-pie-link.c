@@ -3,6 +3,7 @@
 //# flags: -fPIE
 //# link: %objects -no-pie
 //# remote: -fno-pic
+//# not for coff: clang has no such option there
 //--- main.c
 #include <stdio.h>
 int other(int), again(int);

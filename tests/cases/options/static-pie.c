@@ -2,6 +2,7 @@
 //# modules: 3
 //# flags: -fPIE
 //# link: %objects -static-pie
+//# not for coff: clang has no such option there
 //--- main.c
 #include <stdio.h>
 int other(int), again(int);

@@ -3,6 +3,7 @@
 //# flags: -gline-tables-only -fprofile-sample-use=samples.txt
 //# without dtlto: clang's own option also has it infer counts, which lld in process does not
 //# link: %objects -fprofile-sample-use=samples.txt
+//# not for coff mingw: lld has DTLTO's compiler infer counts, or no such option
 //--- main.c
 #include <stdio.h>
 int hot(int), cold(int);

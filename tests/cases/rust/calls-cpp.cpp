@@ -3,7 +3,7 @@
 //# step: %rustc --edition 2024 --crate-type staticlib -C linker-plugin-lto -C opt-level=3 -C codegen-units=4 -C panic=abort rusty.rs -o librusty.a
 //# step: %ar rcs libcpp.a shape.o
 //# link: main.o librusty.a libcpp.a -lpthread -ldl -lm
-//# not for macho wasm: needs a C++ library
+//# not for macho wasm coff mingw: needs other libraries
 //--- main.cpp
 #include <cstdio>
 extern "C" int rusty(int);

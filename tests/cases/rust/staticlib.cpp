@@ -2,7 +2,7 @@
 //# llvm: 22
 //# step: %rustc --edition 2024 --crate-type staticlib -C linker-plugin-lto -C opt-level=2 -C panic=abort rusty.rs -o librusty.a
 //# link: main.o librusty.a -lpthread -ldl -lm
-//# not for macho wasm: needs a C++ library
+//# not for macho wasm coff mingw: needs other libraries
 //--- main.cpp
 #include <cstdint>
 #include <cstdio>

@@ -3,7 +3,7 @@
 //# flags second.c: -fPIC
 //# link: -pie %objects
 //# modules: 3
-//# not for macho wasm: its assembly is ELF's
+//# not for macho wasm coff mingw: its assembly or an option is ELF's
 //--- main.c
 #include <stdio.h>
 extern int counter[];

@@ -1,7 +1,7 @@
 // --defsym makes one symbol another's name.
 //# modules: 2
 //# link: %objects -Wl,--defsym=replaced=replacement
-//# not for macho wasm: the option is ELF's
+//# not for macho wasm coff mingw: the option is ELF's
 //--- main.c
 #include <stdio.h>
 int replaced(int);

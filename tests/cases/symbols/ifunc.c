@@ -1,6 +1,7 @@
 // A function chosen at load time. (LLVM 14 loses it in ThinLTO, in-process too.)
 //# llvm: >=15
 //# modules: 2
+//# not for coff mingw: the format has no such functions
 //--- main.c
 #include <stdio.h>
 int chosen(int);

@@ -1,6 +1,6 @@
 // Assembly at the top of a file that defines and uses symbols.
 //# modules: 3
-//# not for macho wasm: its assembly is ELF's
+//# not for macho wasm coff mingw: its assembly is ELF's
 //--- main.c
 #include <stdio.h>
 int from_assembly(void), caller(void);

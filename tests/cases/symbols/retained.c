@@ -1,7 +1,7 @@
 // Symbols that only sections, attributes or the linker refer to survive: used, retain, start/stop, constructors.
 //# modules: 3
 //# link: %objects -Wl,--gc-sections
-//# not for macho: its sections have other names
+//# not for macho coff mingw: its sections have other names
 //--- main.c
 #include <stdio.h>
 extern const int __start_registry[], __stop_registry[];

@@ -1,7 +1,7 @@
 // Hidden and protected symbols, and a program that exports its own.
 //# modules: 2
 //# link: %objects -rdynamic -ldl
-//# not for macho wasm: needs a C library
+//# not for macho wasm coff mingw: needs a C library
 //--- main.c
 #define _GNU_SOURCE
 #include <dlfcn.h>

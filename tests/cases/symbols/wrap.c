@@ -1,7 +1,7 @@
 // --wrap diverts calls that cross files.
 //# modules: 3
 //# link: %objects -Wl,--wrap=work
-//# not for macho: the option is ELF's
+//# not for macho coff: the option is ELF's
 //--- main.c
 #include <stdio.h>
 int work(int);

@@ -4,22 +4,22 @@
 //# flags: -msimd128
 //--- main.c
 #include <stdio.h>
-void scale(float *to, const float *from, int count), shift(float *to, const float *from), count_up(int *to);
+void scale(int *to, const int *from, int count), shift(int *to, const int *from), count_up(int *to);
 int main(void) {
-  float from[8] = {1, 2, 3, 4, 5, 6, 7, 8}, to[8] = {0};
+  int from[8] = {1, 2, 3, 4, 5, 6, 7, 8}, to[8] = {0};
   int numbers[8];
   scale(to, from, 8);
   shift(to, from);
   count_up(numbers);
-  printf("%g %g %g %d\n", to[0], to[3], to[7], numbers[7]);
+  printf("%d %d %d %d\n", to[0], to[3], to[7], numbers[7]);
   return 0;
 }
 //--- work.c
-void scale(float *to, const float *from, int count) {
+void scale(int *to, const int *from, int count) {
   for (int i = 0; i < count; i++)
     to[i] += 2 * from[i];
 }
-void shift(float *to, const float *from) {
+void shift(int *to, const int *from) {
   to[0] += from[0] + 1;
   to[1] += from[1] + 1;
   to[2] += from[2] + 1;
