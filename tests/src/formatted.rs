@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
@@ -12,7 +13,7 @@ use crate::build::build;
 use crate::campaign::formats::{Format, LIBRARY};
 use crate::campaign::windows;
 use crate::case::Case;
-use crate::distlto::objects;
+use crate::distlto::{self, objects};
 use crate::run::{fail, succeed};
 use crate::toolchain::Toolchain;
 use crate::way::Way;
@@ -38,8 +39,16 @@ pub fn check(case: &Case, format: Format, toolchain: Toolchain) -> Result<()> {
     succeed(&mut alone)?;
     let expected = read()?;
     fs::remove_file(&output)?;
-    succeed(&mut served)?;
+    let mut verbose = Command::new(distlto::binary()?);
+    verbose.args(["link", "-v", "--"]).arg(alone.get_program()).args(alone.get_args());
+    let ended = succeed(verbose.current_dir(&folder.path))?;
     ensure!(read()? == expected, "another program than that of the linker alone");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    let is_alone = said.contains("links by itself");
+    ensure!(
+        !is_alone || case.modules.is_none_or(|modules| modules == case.own),
+        "the link is not served:\n{said}"
+    );
     let kept = objects(&output)?;
     // Those of Windows are in a store alone.
     if let Some(modules) = case.modules.filter(|_| !format.is_for_windows()) {

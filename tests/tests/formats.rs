@@ -277,6 +277,23 @@ fn a_distributor_has_the_options_of_the_link() -> Result<()> {
     Ok(())
 }
 
+/// Drivers remove the program when their linker fails.
+#[test]
+fn a_failed_backend_leaves_the_earlier_program_for_windows() -> Result<()> {
+    for (name, format) in [("coff-failed", Format::Coff), ("mingw-failed", Format::MinGw)] {
+        let link = windows(name, format, false, ARCHIVE)?;
+        let script = link.folder.write("compiler", "#!/bin/sh\nexit 9\n")?;
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755))?;
+        let program = link.folder.write("program.exe", "the earlier program")?;
+        let before = link.files()?;
+        let (_, said) = fail(&mut link.link(&["link", "--no-warm", "--compiler", "./compiler"], &[])?)?;
+        ensure!(said.contains("the command failed with exit code 9"), "{said}");
+        ensure!(fs::read(&program)? == b"the earlier program", "{name}: the program was replaced");
+        ensure!(link.files()? == before, "{name}: other files: {:?}", link.files()?);
+    }
+    Ok(())
+}
+
 #[test]
 fn lld_link_makes_an_archive_by_itself() -> Result<()> {
     let link = windows("coff-library", Format::Coff, true, ARCHIVE)?;

@@ -41,8 +41,8 @@ use crate::tool::ToolRunner;
 /// The linker's option for a distributor.
 const DISTRIBUTOR: &str = "thinlto-distributor";
 const OWN_DISTRIBUTOR: &str = "the link has a distributor of its own";
-/// The end of the option by which MinGW's linker compiles the bitcode in native objects.
-const FAT_OBJECTS: &str = "-fat-lto-objects";
+/// The option by which a linker compiles the bitcode in native objects, without its dash.
+const FAT_OBJECTS: &str = "fat-lto-objects";
 /// Hold options of COFF's linker.
 const COFF_VARIABLES: [&str; 2] = ["LINK", "_LINK_"];
 /// The distributor, beside this program.
@@ -256,9 +256,7 @@ impl Shared<'_> {
             }
             // The linker writes other names than theirs into shards.
             () if !arguments.iter().all(is_ascii) => Some("a distributor cannot name an input beyond ASCII"),
-            () if options(arguments).any(|option| option.name.ends_with(FAT_OBJECTS)) => {
-                Some("a distributor compiles no FatLTO objects")
-            }
+            () if has_fat_objects(arguments) => Some("a distributor compiles no FatLTO objects"),
             () if self.service.options.flags_from.is_some() => {
                 Some("a distributor has one set of flags for all modules")
             }
@@ -364,4 +362,11 @@ impl Service<'_> {
         }
         words
     }
+}
+
+/// Whether the last word on FatLTO objects has them compiled; the other one ends in `:no`.
+fn has_fat_objects(arguments: &[Argument]) -> bool {
+    let words = options(arguments).flat_map(|option| &option.words);
+    let mut words = words.map(|word| word.trim_start_matches(['-', '/']));
+    words.rfind(|word| word.starts_with(FAT_OBJECTS)).is_some_and(|word| word == FAT_OBJECTS)
 }

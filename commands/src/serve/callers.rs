@@ -258,6 +258,9 @@ impl<'a> Shared<'a> {
         asking: &Asking,
     ) -> Result<(), LinkError> {
         let failed = |error| IoError::on("answer", "the linker")(error);
+        // A driver removes the program after its linker failed.
+        let output = process.directory.join(asking.link.line.output());
+        lock(&self.previous).push(Previous::of(&output, Path::new("")));
         let strings = process.strings(Path::new(""), &self.service.distributed(asking)?).map_err(failed)?;
         let files: Vec<_> = [&strings].into_iter().chain(&notes).map(AsFd::as_fd).collect();
         caller.send(&[Role::Program.to_byte()], &files).map_err(failed)?;

@@ -5,7 +5,7 @@
 //# flags again.c: -ffat-lto-objects
 //# step: %ar rcs libx.a other.o again.o
 //# link: main.o libx.a -ffat-lto-objects
-//# not for macho wasm: clang makes no fat objects there
+//# not for macho wasm mingw: clang makes no fat objects there, or a distributor compiles none
 //--- main.c
 #include <stdio.h>
 int other(int), again(int);

@@ -3,6 +3,7 @@
 //# flags: -O0
 //# otherwise: clang generates code at level 0, lld at level 2
 //# link: %objects -O0
+//# not for mingw: clang generates code at level 0, lld at level 2
 //--- main.c
 #include <stdio.h>
 int other(int), again(int);
