@@ -16,7 +16,6 @@ use distlto_planner::resolution::Resolutions;
 use distlto_prepare::input::Input;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::kind::{Format, Native, bitcode_of};
-
 use distlto_prepare::member::{LocatedMember, MemberContent, located_members};
 use distlto_prepare::write::{remove, write_atomically};
 use miette::Diagnostic;

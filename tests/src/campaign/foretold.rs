@@ -135,7 +135,7 @@ pub fn objects(program: &Program, workspace: &Workspace) -> Result<Objects> {
 }
 
 /// The process of a link is noted in its lock; the others hold answers of linkers.
-const NOT_OF_LINKS: [&str; 3] = ["lock", "linkers-v3", "linker-flags-v1"];
+const NOT_OF_LINKS: [&str; 3] = ["lock", "linkers-v4", "linker-flags-v1"];
 
 fn files(directory: &Path) -> Result<Files> {
     let mut found = Files::new();
