@@ -405,8 +405,8 @@ impl<'a> Shared<'a> {
     }
 }
 
-/// Removes what a linker with a distributor leaves beside its output if it saves its symbol resolution: the files of its
-/// jobs, and the resolution, if no job needed it.
+/// Removes the files that a linker with a distributor leaves beside its output when it saves its symbol resolution: those
+/// of its jobs, and the resolution if no job needed it.
 fn remove_saved(process: &Process, output: &str) -> Result<(), IoError> {
     let output = process.directory.join(output);
     let directory = output.parent().unwrap_or(&process.directory);

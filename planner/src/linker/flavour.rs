@@ -206,7 +206,7 @@ impl Flavour {
                 args.extend(["-fno-addrsig", "-ffunction-sections", "-fdata-sections"].map(str::to_owned));
             }
             Self::Coff | Self::MinGw => {
-                // The linker itself gives its distributor what every line has. The linker's own objects have neither a
+                // The linker itself gives its distributor the flags of every line. The linker's own objects have neither a
                 // time nor the compiler's command line.
                 let plain = ["-mno-incremental-linker-compatible", "-Xclang", NO_COMMAND_LINE];
                 args = plain.into_iter().chain(TUNING).map(str::to_owned).collect();

@@ -1,4 +1,4 @@
-//! Random programs for Windows: what differs from other formats in their sources and in their links.
+//! Random programs for Windows: the differences to other formats in their sources and in their links.
 //!
 //! A program for MSVC has a runtime of its own (`support.cpp`), so that no SDK is needed. Some of the symbols that a unit
 //! uses are imported from a DLL by their declarations, although they are in the same link. Knows nothing of distlto.
