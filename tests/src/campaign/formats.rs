@@ -228,7 +228,7 @@ fn program(
     Ok(found)
 }
 
-/// How many backends ran, by what distlto prints.
+/// Counts the backends that ran, from distlto's output.
 fn ran(text: &str) -> usize {
     let count = |end: &str| text.lines().filter(|line| line.contains(end)).count();
     text.lines().filter(|line| line.starts_with("+ ")).count().saturating_sub(count("(from the cache)"))
