@@ -53,7 +53,14 @@ impl<'a> SubBlock<'a> {
     /// Opens the block, with the abbreviations that its kind has so far.
     pub fn open(self, walk: &Walk) -> Block<'a> {
         let abbreviations = walk.abbreviations.get(&self.id).cloned().unwrap_or_default();
-        Block { cursor: self.cursor, width: self.width, top: false, abbreviations, pending: Pending::Nothing }
+        Block {
+            cursor: self.cursor,
+            width: self.width,
+            top: false,
+            abbreviations,
+            start: 0,
+            pending: Pending::Nothing,
+        }
     }
 
     /// Where the block's body lies, in bytes from the beginning of all bytes. The four bytes before it are its length
@@ -82,6 +89,8 @@ pub struct Block<'a> {
     width: u32,
     top: bool,
     abbreviations: Vec<Rc<Abbreviation>>,
+    /// Where the latest record begins.
+    start: u64,
     pending: Pending,
 }
 
@@ -97,12 +106,17 @@ enum Pending {
 impl<'a> Block<'a> {
     /// The top level of a stream, which holds blocks until the bytes end.
     pub fn top(cursor: Cursor<'a>) -> Self {
-        Self { cursor, width: 2, top: true, abbreviations: Vec::new(), pending: Pending::Nothing }
+        Self { cursor, width: 2, top: true, abbreviations: Vec::new(), start: 0, pending: Pending::Nothing }
     }
 
     /// The bit that was reached, from the beginning of all bytes.
     pub fn bit(&self) -> u64 {
         self.cursor.bit()
+    }
+
+    /// The bit where the latest record begins, from the beginning of all bytes.
+    pub fn record_start(&self) -> u64 {
+        self.start
     }
 
     /// The byte that was reached, from the beginning of all bytes.
@@ -128,6 +142,7 @@ impl<'a> Block<'a> {
                 return Ok(Item::End);
             }
             let at = self.cursor;
+            self.start = at.bit();
             match self.cursor.fixed(self.width)? {
                 END_BLOCK if self.top => return Err(at.error("the end of no block", "a block")),
                 END_BLOCK => return Ok(Item::End),

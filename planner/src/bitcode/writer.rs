@@ -2,6 +2,11 @@
 //!
 //! Does not depend on the meaning of the records. The format is that of LLVM's document "LLVM Bitcode File Format".
 
+use std::ops::Range;
+
+use super::BitcodeError;
+use super::cursor::{Cursor, MAX_WIDTH};
+
 const END_BLOCK: u64 = 0;
 const ENTER_SUBBLOCK: u64 = 1;
 const UNABBREVIATED: u64 = 3;
@@ -24,12 +29,18 @@ impl Writer {
         Self { bytes: Vec::new(), rest: 0, count: 0, width }
     }
 
-    /// For a block that begins with the first bits of others: the last thing in them is whole.
-    pub(crate) fn after(body: &[u8], bits: u64, width: u32) -> Self {
-        let whole = usize::try_from(bits / 8).unwrap_or(body.len()).min(body.len());
-        let count = (bits % 8) as u32;
-        let rest = body.get(whole).map_or(0, |&byte| u64::from(byte) & ((1 << count) - 1));
-        Self { bytes: body[..whole].to_vec(), rest, count, width }
+    /// Copies bits of another block of this width: whole records.
+    pub(crate) fn copy(&mut self, bytes: &[u8], bits: Range<u64>) -> Result<(), BitcodeError> {
+        let mut from = Cursor::new(bytes);
+        from.skip(bits.start, 1)?;
+        let mut left = bits.end.saturating_sub(bits.start);
+        while left > 0 {
+            let width = left.min(MAX_WIDTH.into()) as u32;
+            let value = from.fixed(width)?;
+            self.fixed(value, width);
+            left -= u64::from(width);
+        }
+        Ok(())
     }
 
     pub(crate) fn record(&mut self, code: u64, operands: &[u64]) {

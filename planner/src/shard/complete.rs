@@ -1,5 +1,8 @@
 //! Completes a shard with declarations of more symbols that the link defines.
 //!
+//! A dead definition is in the shard with its own flag only. The linker's own backends take the flag of the link's first
+//! definition, so the dead one gets that flag.
+//!
 //! A shard has summaries of its module's definitions and imports, but not of mere references. The linker's own
 //! backends have the whole index, so they know the symbols that the linked output defines: references to these need no
 //! indirection. A declaration marked as the module's own gives a backend just this fact (`processGlobalForThinLTO`,
@@ -24,10 +27,10 @@ use crate::module::number;
 /// Flag of a summary: the definition is within the linked output.
 const DSO_LOCAL: u64 = 1 << 6;
 
-/// Returns the shard of module `own` with a declaration for each symbol, by [`guid`](super::guid), that lacks a
-/// summary. Returns it unchanged if no symbol lacks one, if it does not name the module, or if its version is unknown.
-/// `symbols` gets a module of the shard and that module's definitions in the shard, and returns the symbols to
-/// declare.
+/// Returns the shard of module `own` in which each symbol, by [`guid`](super::guid), is within the linked output. Symbols
+/// without a summary get a declaration; dead definitions get the flag. Returns the shard unchanged if no symbol needs
+/// either, if it does not name the module, or if its version is unknown. `symbols` gets a module of the shard and that
+/// module's definitions in the shard, and returns the symbols.
 pub fn complete(
     bytes: &[u8],
     own: &[u8],
@@ -51,7 +54,7 @@ fn completed(
     let mut version = 0;
     let mut guids = HashMap::new();
     let mut definitions: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
-    let mut summarised = Vec::new();
+    let (mut summarised, mut dead) = (Vec::new(), Vec::new());
     let end = loop {
         match block.next(&mut walk)? {
             Item::Record(SUMMARY_VERSION) => version = number(&mut block)?,
@@ -64,17 +67,23 @@ fn completed(
                 };
                 guids.insert(value, guid);
             }
-            Item::Record(COMBINED | COMBINED_PROFILE | VARIABLE | ALIAS) => {
+            Item::Record(code @ (COMBINED | COMBINED_PROFILE | VARIABLE | ALIAS)) => {
+                let start = block.record_start();
                 // Value, module, flags, and more.
-                let mut fields = [0; 3];
-                block.operands(&mut fields)?;
-                let [value, module, flags] = fields;
+                let mut fields = block.numbers(bytes.len())?;
+                let &[value, module, flags, ..] = fields.as_slice() else {
+                    return Err(block.error("a summary without flags", "a value, its module and flags"));
+                };
                 summarised.push(value);
                 if flags & DECLARATION == 0 {
                     definitions.entry(module).or_default().push(value);
                 }
+                if module == own && flags & (DSO_LOCAL | LIVE) == 0 {
+                    fields[2] |= DSO_LOCAL;
+                    dead.push((start..block.bit(), value, code, fields));
+                }
             }
-            Item::End => break block.bit() - u64::from(summaries.width()),
+            Item::End => break block.record_start(),
             _ => {}
         }
     };
@@ -88,14 +97,22 @@ fn completed(
         let definitions = definitions.get(number).map_or(&[][..], Vec::as_slice);
         missing.extend(symbols(path, &known(definitions)));
     }
+    dead.retain(|(_, value, ..)| guids.get(value).is_some_and(|guid| missing.contains(guid)));
     for guid in known(&summarised) {
         missing.remove(&guid);
     }
-    if missing.is_empty() {
+    if missing.is_empty() && dead.is_empty() {
         return Ok(bytes.to_vec());
     }
     let body = summaries.body();
-    let mut out = Writer::after(&bytes[body.clone()], end - 8 * body.start as u64, summaries.width());
+    let mut out = Writer::new(summaries.width());
+    let mut copied = 8 * body.start as u64;
+    for (place, _, code, fields) in dead {
+        out.copy(bytes, copied..place.start)?;
+        out.record(code, &fields);
+        copied = place.end;
+    }
+    out.copy(bytes, copied..end)?;
     let mut next = guids.keys().max().map_or(0, |last| last.saturating_add(1));
     // A mere reference has a number too. A second one for it would hide that two shards say the same.
     let numbers: HashMap<u64, u64> = guids.iter().map(|(value, guid)| (*guid, *value)).collect();

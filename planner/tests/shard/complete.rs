@@ -120,6 +120,32 @@ fn llvm_reads_what_was_added_and_makes_the_linkers_object() {
 }
 
 #[test]
+fn a_dead_definition_gets_the_flag_of_the_links_first() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let dir = dir.path();
+    let main = "__attribute__((weak)) int both[2];\nint main(int argc, char **argv) { return both[argc]; }\n";
+    for version in oracle::versions() {
+        std::fs::write(dir.join("main.c"), main).expect("there is room");
+        std::fs::write(dir.join("native.c"), "int both[2] = {1, 2};\n").expect("there is room");
+        toolchain::run(dir, "clang", version, &["-O2", "-fPIC", "-flto=thin", "-c", "main.c"]);
+        toolchain::run(dir, "clang", version, &["-O2", "-fPIC", "-c", "native.c"]);
+        let line = ["-shared", "main.o", "native.o", "--thinlto-index-only", "-o", "unused"];
+        toolchain::run(dir, "ld.lld", version, &line);
+        let bytes = std::fs::read(dir.join("main.o.thinlto.bc")).expect("lld wrote it");
+        let completed = shard::complete(&bytes, b"main.o", |_, _| vec![guid(b"both")]).expect("a shard");
+        let [before, after] = [&bytes, &completed].map(|shard| says(dir, version, shard));
+        let [before, after] = [before.difference(&after), after.difference(&before)].map(Vec::from_iter);
+        let ([old], [new]) = (before.as_slice(), after.as_slice()) else {
+            panic!("LLVM {version}: {before:?} became {after:?}")
+        };
+        assert!(old.contains("live: 0, dsoLocal: 0"), "LLVM {version}: {old}");
+        assert_eq!(old.replace("dsoLocal: 0", "dsoLocal: 1"), **new, "LLVM {version}");
+        let again = shard::complete(&completed, b"main.o", |_, _| vec![guid(b"both")]).expect("a shard");
+        assert_eq!(again, completed);
+    }
+}
+
+#[test]
 fn a_module_says_what_its_definitions_refer_to() {
     let dir = tempfile::tempdir().expect("a directory");
     for version in oracle::versions() {
