@@ -168,7 +168,8 @@ fn link() -> Result<String> {
 
 /// Without what distlto adds.
 fn own_words(text: &str) -> String {
-    text.split_inclusive('\n').filter(|line| !line.starts_with("distlto:")).collect()
+    let is_own = |line: &&str| ["distlto:", "distlto-distribute:"].iter().any(|own| line.starts_with(own));
+    text.split_inclusive('\n').filter(|line| !is_own(line)).collect()
 }
 
 /// All files below a folder with their contents, without the store.
