@@ -7,6 +7,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::builder::BoolishValueParser;
 use clap::{Args, Parser, Subcommand};
 use distlto_commands::diff::DiffArgs;
 use distlto_commands::distribute::DistributeArgs;
@@ -25,6 +26,7 @@ use distlto_commands::plan::PlanArgs;
 use distlto_commands::remote::check::CheckArgs;
 use distlto_commands::run::RunCommandArgs;
 use distlto_commands::run_args::RunArgs;
+use distlto_commands::stats::StatsArgs;
 use distlto_commands::verify::VerifyArgs;
 use distlto_planner::recorded_flags::FlagsSource;
 use distlto_planner::state::VARIABLE;
@@ -66,6 +68,7 @@ pub enum CliCommand {
     Opt(OptArgs),
     Distribute(DistributeArgs),
     Cache(CacheCommandArgs),
+    Stats(StatsArgs),
     Doctor(DoctorArgs),
     Remote(RemoteCommandArgs),
     Copy(distlto_prepare::copy::Args),
@@ -125,7 +128,7 @@ pub struct LinkArgs {
     /// same IR; a cache has results by it too. Names of source files are in the objects' symbols, so these differ from lld's own.
     /// Two modules of one source name turn it off for the link, with a warning that names them. clang 16 and later. See
     /// docs/precise.md.
-    #[arg(long, env = "DISTLTO_STABLE_NAMES", hide_short_help = true)]
+    #[arg(long, env = "DISTLTO_STABLE_NAMES", value_parser = BoolishValueParser::new(), hide_short_help = true)]
     pub stable_names: bool,
     /// Give backends the linker's shards as they are
     ///
@@ -156,6 +159,11 @@ pub struct LinkArgs {
     /// The thin link is performed, and nothing else. Nothing is written.
     #[arg(long)]
     pub dry_run: bool,
+    /// Fail a link that has bitcode and whose linker does not ask for its objects
+    ///
+    /// Without this option the linker links by itself then. The error says why.
+    #[arg(long, env = "DISTLTO_REQUIRE", value_parser = BoolishValueParser::new(), hide_short_help = true)]
+    pub require: bool,
     /// The link command: a compiler driver or ld.lld with its arguments
     #[arg(last = true, required = true, value_name = "LINKER")]
     pub command: Vec<OsString>,
@@ -179,6 +187,7 @@ impl LinkArgs {
             flags_from: self.flags_from.clone(),
             graph: self.graph.clone(),
             dry_run: self.dry_run,
+            require: self.require,
         }
     }
 }

@@ -20,7 +20,7 @@ use distlto_commands::remote::check;
 use distlto_commands::tool::ToolRunner;
 use distlto_commands::{
     diff, distribute, doctor, explain, header_list, index, index_only, inspect, kbuild_archive, link, opt,
-    page, run, verify,
+    page, run, stats, verify,
 };
 use distlto_executor::cancel::{Cancel, cancel_on_signals};
 use distlto_executor::execute::spawn::LocalSpawner;
@@ -65,6 +65,7 @@ fn main() -> ExitCode {
         CliCommand::Opt(args) => exit::run(|| opt::run(&args)),
         CliCommand::Distribute(args) => watching(|cancel| exit::run(|| distribute::run(&args, cancel))),
         CliCommand::Cache(args) => exit::run(|| cache::run(&args)),
+        CliCommand::Stats(args) => exit::run(|| stats::run(&args)),
         CliCommand::Doctor(args) => watching(|cancel| exit::run(|| doctor::run(&args, cancel))),
         CliCommand::Remote(args) => watching(|cancel| match &args.command {
             RemoteCommand::Check(args) => exit::run(|| check::run(args, cancel)),

@@ -38,6 +38,7 @@ use serde_json::json;
 use thiserror::Error;
 
 use crate::run_args::{Assembly, RunArgs};
+use crate::stats;
 use complete::CompleteError;
 use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::forkserver::ForkServer;
@@ -252,6 +253,7 @@ impl Session<'_> {
         reporter.conclude(&self.program(), Some(graph), Some(directory));
         if let Some(state) = self.state() {
             reporter.keep(Path::new(&state), report.exit_code(), None);
+            stats::count(&reporter.usage(Duration::ZERO));
         }
         if !report.is_success() && !self.args.run.json {
             report_failure(&self.program(), &report);

@@ -29,6 +29,7 @@ pub mod run;
 pub mod run_args;
 mod scratch;
 mod serve;
+pub mod stats;
 pub mod store;
 pub mod tool;
 pub mod verify;

@@ -20,7 +20,7 @@ pub(crate) mod unchanged;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use camino::Utf8Path;
@@ -42,6 +42,7 @@ use crate::serve::collected::Task;
 use crate::serve::graph::Answers;
 use crate::serve::objects::Objects;
 use crate::serve::{Ended, Service, run_once};
+use crate::stats;
 use crate::tool::ToolRunner;
 use distlto_executor::cache::store::Cache;
 use distlto_executor::cancel::Cancel;
@@ -50,6 +51,7 @@ use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_record::cause::{FailureCause, FailureKind};
 use distlto_record::progress::{Plan, Progress, ProgressEvent, Reporter};
 use distlto_record::report::Counts;
+use distlto_record::usage::LinkUsage;
 
 pub use error::LinkError;
 pub(crate) use error::tool_failure;
@@ -90,6 +92,9 @@ pub fn link(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<
     options.run.remote.check().map_err(RemoteError::from)?;
     let Some(hook) = library::find_library() else {
         let lack = library::lack_of_library().unwrap_or_else(|| "the hook is off".to_owned());
+        if options.require {
+            return Err(LinkError::NoHook { lack });
+        }
         if !options.run.quiet {
             warn(format_args!("{lack}: the linker links by itself"));
         }
@@ -105,6 +110,7 @@ pub fn link(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<
         single: guess,
         task: if options.dry_run { Task::Preview } else { Task::Link },
         store: OnceLock::new(),
+        usage: Mutex::default(),
     };
     let (ended, links) = service.run(&hook, held)?;
     let mut code = ended.code;
@@ -127,6 +133,13 @@ pub fn link(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<
         reporter.report(ProgressEvent::Noted(
             "the command has run no linker that can be asked, such as ld.lld 15 or later",
         ));
+    }
+    // A launcher of one link stands in scripts that take any output for a warning.
+    if kind == ProgramKind::OtherDriver && output.is_none() {
+        service.print_usage();
+    }
+    if let Some(error @ LinkError::NotServed { .. }) = ended.error {
+        return Err(error);
     }
     if let Some(error) = ended.error {
         // How it ended is the command's own business.
@@ -217,6 +230,7 @@ fn leave_unchanged(
         reporter.report(ProgressEvent::Printed(&unchanged.warnings));
     }
     unchanged.renew(state.directory())?;
+    stats::count(&LinkUsage { unchanged: true, ..stats::without_record(output) });
     nothing_to_do(options, reporter);
     if options.run.verbose && !options.run.json {
         say(format_args!("distlto: {output}: nothing to do"));

@@ -39,6 +39,7 @@ mod protocol;
 mod result;
 pub(crate) mod settings;
 mod socket;
+mod usage;
 
 use std::fs::{self};
 use std::io::ErrorKind;
@@ -47,7 +48,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use camino::Utf8PathBuf;
 use distlto_executor::cache::store::Cache;
@@ -64,6 +65,7 @@ use distlto_prepare::io_error::IoError;
 use distlto_prepare::threads;
 use distlto_prepare::warning::warn;
 use distlto_record::progress::{Phase, Profile, Progress, ProgressEvent, Reporter, Style};
+use distlto_record::usage::LinkUsage;
 
 use crate::link::file_state::Start;
 use crate::link::state::{self, LinkState};
@@ -80,6 +82,9 @@ use observed::{Observed, Previous};
 use settings::CompileSettings;
 use socket::Listener;
 
+/// Why a linker that may ask does not.
+const NO_THIN_LTO: &str = "no input is ThinLTO bitcode";
+
 /// The context for running a command and its links.
 pub struct Service<'a> {
     /// The user's command.
@@ -95,6 +100,8 @@ pub struct Service<'a> {
     pub task: Task<'a>,
     /// The store, once a link needs it.
     pub store: OnceLock<Option<Arc<Cache>>>,
+    /// The links so far.
+    pub usage: Mutex<Vec<LinkUsage>>,
 }
 
 /// How a command ended.
@@ -154,6 +161,7 @@ pub fn run_once(
         single: None,
         task,
         store: OnceLock::new(),
+        usage: Mutex::default(),
     };
     Ok(service.run(&hook, None)?.0)
 }
@@ -286,10 +294,13 @@ impl Service<'_> {
         previous.map_or(Ok(()), |previous| previous.settle(code == 0, observed))?;
         if code == 0 && served.modules.is_empty() {
             if ended.is_some() {
-                session.say_why_whole("no input is ThinLTO bitcode");
+                session.say_why_whole(NO_THIN_LTO);
             }
             state.discard()?;
-            return Ok(0);
+            let inputs =
+                observed::line_inputs(directory.as_deref().unwrap_or(Path::new("")), link.line.arguments());
+            let passes = usage::has_bitcode(inputs.into_iter().map(|(path, _)| path));
+            return if passes { self.pass_through(&output, NO_THIN_LTO).map(|()| 0) } else { Ok(0) };
         }
         let mut graph = None;
         if code == 0 {
@@ -359,6 +370,9 @@ impl Service<'_> {
             _ => Ok(code),
         };
         session.keep(&ended);
+        let kept = served.modules.iter().filter(|module| !module.ran);
+        let spared = kept.filter_map(|module| Some(module.object.as_ref()?.took_us)).sum();
+        self.count(reporter.usage(Duration::from_micros(spared)));
         ended
     }
 

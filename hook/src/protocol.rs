@@ -198,6 +198,8 @@ pub enum Role {
     Collector,
     /// The process is a linker with nothing to do: it ends at once with success.
     End,
+    /// The process is a linker that is not to link: it ends at once with failure.
+    Refused,
     /// The announced program starts with another command line. Carries a file with its words, each ended by NUL. Or the
     /// process is a linker that gets its objects from a distributor: carries the file of [`Role::Linker`], and the folder
     /// is empty. No question follows.
@@ -212,13 +214,14 @@ impl Role {
             Self::Linker => b'L',
             Self::Collector => b'C',
             Self::End => b'E',
+            Self::Refused => b'R',
             Self::Program => b'P',
         }
     }
 
     /// As received; `None` for an unknown one.
     pub fn from_byte(byte: u8) -> Option<Self> {
-        [Self::None, Self::Linker, Self::Collector, Self::End, Self::Program]
+        [Self::None, Self::Linker, Self::Collector, Self::End, Self::Refused, Self::Program]
             .into_iter()
             .find(|role| role.to_byte() == byte)
     }

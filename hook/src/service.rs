@@ -30,9 +30,9 @@ pub fn main_of(main: Main) -> Option<Main> {
     let socket = socket::connect(&folder, SERVICE_SOCKET).ok()?;
     socket::send(socket.as_fd(), &greeting()).ok()?;
     let (role, files) = role(&socket).ok()?;
-    if role == Role::End {
+    if matches!(role, Role::End | Role::Refused) {
         // SAFETY: ends the process, which has done nothing yet.
-        unsafe { libc::_exit(0) };
+        unsafe { libc::_exit((role == Role::Refused).into()) };
     }
     let mut files = files.into_iter();
     let strings = if role == Role::None { None } else { files.next() };

@@ -11,4 +11,5 @@ pub mod progress;
 pub mod report;
 pub mod run;
 pub mod trace;
+pub mod usage;
 pub mod why;

@@ -44,6 +44,7 @@ mod showing;
 mod slices;
 mod stale;
 mod state_elsewhere;
+mod stats;
 mod store;
 mod strangers;
 mod things;

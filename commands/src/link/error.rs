@@ -105,6 +105,12 @@ pub enum LinkError {
     #[error("{lack}: the linker cannot be asked")]
     #[diagnostic(code(distlto::tool), help("{INSTALL}"))]
     NoHook { lack: String },
+    #[error("the linker of {output} does not ask for its objects: {why}")]
+    #[diagnostic(
+        code(distlto::failed),
+        help("link it without --require and DISTLTO_REQUIRE; the linker links by itself then")
+    )]
+    NotServed { output: String, why: String },
     #[error("{linker} is not asked for its modules: {why}")]
     #[diagnostic(code(distlto::usage), help("link it with distlto link, which leaves it to the linker"))]
     LeftAlone { linker: String, why: String },

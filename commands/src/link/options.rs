@@ -28,6 +28,8 @@ pub struct LinkOptions {
     pub graph: Option<PathBuf>,
     /// Whether to report the backends that would run, and to run none.
     pub dry_run: bool,
+    /// Whether a link fails that has bitcode and whose linker links by itself.
+    pub require: bool,
 }
 
 impl LinkOptions {

@@ -32,7 +32,7 @@ use super::module_record::PreviousModules;
 use super::modules::ModuleFiles;
 use super::process::Process;
 use super::settings::CompileSettings;
-use super::{Service, command};
+use super::{Service, command, usage};
 use crate::link::state;
 use crate::link::{LinkError, stable_names};
 use crate::linker_flags;
@@ -111,6 +111,7 @@ impl Shared<'_> {
             }
         };
         self.alone(&why);
+        self.pass_through(process, &why)?;
         Ok(None)
     }
 
@@ -120,6 +121,16 @@ impl Shared<'_> {
             collection.leave(why.to_owned());
         }
         self.service.reporter.report(ProgressEvent::Noted(&format!("{why}: the linker links by itself")));
+    }
+
+    /// Counts a linker that is left alone, if it has bitcode.
+    pub fn pass_through(&self, process: &Process, why: &str) -> Result<(), LinkError> {
+        let words = &process.words;
+        if !usage::has_bitcode(usage::inputs(process).into_iter()) {
+            return Ok(());
+        }
+        let output = state::guess_output(words).unwrap_or_else(|| "a.out".to_owned());
+        self.service.pass_through(&process.directory.join(output), why)
     }
 
     /// Returns the kind of a process.

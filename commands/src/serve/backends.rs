@@ -19,6 +19,7 @@ use distlto_prepare::io_error::IoError;
 use distlto_prepare::limits::SystemLimit;
 use distlto_prepare::mutex::lock;
 use distlto_record::report::Failure;
+use distlto_record::report::microseconds;
 
 use super::answering::Answering;
 use super::module::LinkModule;
@@ -142,7 +143,10 @@ impl Giving<'_> {
         module.undeclared = made.undeclared.clone();
         made.stderr.clone_into(&mut module.warnings);
         // An input that changed meanwhile fails the job, so the key is that of the compiled content.
-        let object = RecordedObject::of(module, files, answering.digests)?;
+        let object = RecordedObject {
+            took_us: microseconds(made.measured.wall),
+            ..RecordedObject::of(module, files, answering.digests)?
+        };
         module.object = Some(object.clone());
         module.ran = true;
         let ticket = module.ticket.take();

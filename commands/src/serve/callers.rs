@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, Scope};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use distlto_executor::cache::ResultCache;
 use distlto_executor::execute::cc1::Cc1Commands;
@@ -235,6 +235,9 @@ impl<'a> Shared<'a> {
                     self.alone(&why);
                     if self.service.task.is_thin() {
                         role = Role::End;
+                    } else if let Err(error) = self.pass_through(&process, &why) {
+                        self.fail(error);
+                        role = Role::Refused;
                     }
                 }
                 let files: Vec<_> = notes.iter().map(AsFd::as_fd).collect();
@@ -260,12 +263,14 @@ impl<'a> Shared<'a> {
         let failed = |error| IoError::on("answer", "the linker")(error);
         // A driver removes the program after its linker failed.
         let output = process.directory.join(asking.link.line.output());
+        let begun = SystemTime::now();
         lock(&self.previous).push(Previous::of(&output, Path::new("")));
         let strings = process.strings(Path::new(""), &self.service.distributed(asking)?).map_err(failed)?;
         let files: Vec<_> = [&strings].into_iter().chain(&notes).map(AsFd::as_fd).collect();
         caller.send(&[Role::Program.to_byte()], &files).map_err(failed)?;
         let mut bytes = vec![0; PACKET];
         while !matches!(caller.receive(&mut bytes, None).map_err(failed)?, Received::Gone) {}
+        self.service.add_distributed(&output, begun);
         if asking.compilation.is_completed {
             remove_saved(&process, asking.link.line.output())?;
         }

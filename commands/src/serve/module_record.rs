@@ -60,6 +60,9 @@ pub struct RecordedObject {
     pub source: Option<String>,
     /// The cost of compiling it, in IR instructions: own ones, then imported ones. It follows from the key.
     pub instructions: (u64, u64),
+    /// How long its backend ran, in microseconds.
+    #[serde(default)]
+    pub took_us: u64,
     /// The key's parts, to explain a miss.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parts: Option<KeyParts>,
@@ -201,6 +204,7 @@ impl RecordedObject {
             imports: module.imports.clone(),
             source: module.source.clone(),
             instructions: (cost.own_instructions, cost.imported_instructions),
+            took_us: 0,
             parts: module.parts.clone().filter(|_| !is_more),
         })
     }

@@ -13,7 +13,7 @@ use distlto_executor::result::{ActionResult, Key, NewOutput, NewResult, OutputFi
 use distlto_planner::digests::{Digest, FileDigests};
 use distlto_prepare::blobs::from_hex;
 use distlto_prepare::io_error::IoError;
-use distlto_record::report::Measured;
+use distlto_record::report::{Measured, microseconds};
 use serde::{Deserialize, Serialize};
 
 use super::key_parts::KeyParts;
@@ -88,6 +88,7 @@ impl Objects<'_> {
             imports: module.imports,
             source: note.source,
             instructions: note.instructions,
+            took_us: microseconds(result.measured.wall),
             parts: note.parts,
         };
         if object.changed_read(digests).is_some() {

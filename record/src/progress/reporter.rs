@@ -30,6 +30,7 @@ use crate::report::Counts;
 use crate::report::summary::{Expensive, Summary};
 use crate::run::{self, GraphFile, RunRecord};
 use crate::trace;
+use crate::usage::LinkUsage;
 use crate::why::Change;
 
 /// How often a log gets a line of progress.
@@ -141,6 +142,11 @@ impl Reporter {
             // The link is done or has failed for a reason of its own.
             say(format_args!("{}: warning: no record of the run was kept: {error}", self.profile.program));
         }
+    }
+
+    /// The use of the link whose record was kept. The backends of its kept objects took `spared`.
+    pub fn usage(&self, spared: Duration) -> LinkUsage {
+        LinkUsage::of(&lock(&self.recorded).run, spared)
     }
 
     /// Records the actions of a graph that is about to be run, also those that will not be started.

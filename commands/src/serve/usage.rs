@@ -1,0 +1,80 @@
+//! Counts the links of a command, and those that pass through although they have bitcode.
+//!
+//! Does not decide which links pass through (see `asking`).
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use distlto_planner::response;
+use distlto_planner::words::path_of;
+use distlto_prepare::kind::{Kind, classify_file};
+use distlto_prepare::message::say;
+use distlto_prepare::mutex::lock;
+use distlto_prepare::text::printable;
+use distlto_record::run;
+use distlto_record::usage::{LinkUsage, UsageTotals};
+
+use super::Service;
+use super::collected::Task;
+use super::process::Process;
+use crate::link::LinkError;
+use crate::stats;
+
+impl Service<'_> {
+    /// Counts a link.
+    pub fn count(&self, link: LinkUsage) {
+        stats::count(&link);
+        lock(&self.usage).push(link);
+    }
+
+    /// Counts a link whose linker links by itself although there is bitcode. It is an error if links have to be served.
+    pub fn pass_through(&self, output: &Path, why: &str) -> Result<(), LinkError> {
+        if !matches!(self.task, Task::Link) {
+            return Ok(());
+        }
+        let output = output.display().to_string();
+        let failed = self.options.require;
+        self.count(LinkUsage {
+            passed_through: Some(why.to_owned()),
+            failed,
+            ..stats::without_record(&output)
+        });
+        if failed { Err(LinkError::NotServed { output, why: why.to_owned() }) } else { Ok(()) }
+    }
+
+    /// Adds a link that our distributor has counted, by the record that it has kept.
+    pub fn add_distributed(&self, output: &Path, begun: SystemTime) {
+        let Some(state) = self.options.record_of(&output.to_string_lossy()) else { return };
+        let last = run::list(Path::new(&state)).ok().and_then(|records| run::read(records.last()?).ok());
+        let since = begun.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+        // Without a job, the linker has not called it.
+        let Some(last) = last.filter(|last| u128::from(last.begun_ms) >= since) else { return };
+        lock(&self.usage).push(LinkUsage::of(&last, Duration::ZERO));
+    }
+
+    /// Prints a line on the links of a build.
+    pub fn print_usage(&self) {
+        let links = lock(&self.usage);
+        let style = self.options.run.style();
+        if !links.is_empty() && !style.quiet && !style.json {
+            let totals: UsageTotals = links.iter().sum();
+            say(format_args!("distlto: {}", printable(&totals.sentence())));
+        }
+    }
+}
+
+/// Whether one of these files is a bitcode object. A linker takes a member of an archive only if it needs it.
+pub fn has_bitcode(mut files: impl Iterator<Item = PathBuf>) -> bool {
+    // The linker reports a file that cannot be read.
+    files.any(|file| {
+        file.is_file() && classify_file(&file).is_ok_and(|kind| matches!(kind, Kind::Bitcode { .. }))
+    })
+}
+
+/// The words of a linker's command line that may be its inputs.
+pub fn inputs(process: &Process) -> Vec<PathBuf> {
+    // The linker reports a response file that cannot be read.
+    let words = response::expand_in(&process.directory, process.words[1..].to_vec()).unwrap_or_default();
+    let words = words.iter().filter(|word| !word.starts_with(b"-"));
+    words.map(|word| process.directory.join(path_of(word))).collect()
+}

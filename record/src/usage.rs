@@ -1,0 +1,207 @@
+//! The use of links over time: what each ran, what it found, and the sums.
+//!
+//! Plain values. Does not know where they are kept.
+
+use std::collections::BTreeMap;
+use std::iter::Sum;
+use std::ops::AddAssign;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::action::ActionStatus;
+use crate::progress::text::human;
+use crate::report::summary::Summary;
+use crate::run::RunRecord;
+
+/// One link.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct LinkUsage {
+    /// When it began, in milliseconds since 1970.
+    pub begun_ms: u64,
+    /// Where the command ran.
+    pub directory: String,
+    /// The linked file.
+    pub output: String,
+    /// Its numbers.
+    #[serde(flatten)]
+    pub counts: UsageCounts,
+    /// Whether it failed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub failed: bool,
+    /// Whether there was nothing to do, so that no tool ran.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unchanged: bool,
+    /// Why the linker linked by itself although there was bitcode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passed_through: Option<String>,
+}
+
+/// Backends and times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct UsageCounts {
+    /// Backends that ran on this machine.
+    pub ran: u64,
+    /// Backends that ran on an engine.
+    pub remote: u64,
+    /// Objects from a cache that others may share.
+    pub cached: u64,
+    /// Objects from the user's own store.
+    pub kept: u64,
+    /// Backends that ran although only imports had changed.
+    pub imports_only: u64,
+    /// Time of the links, in microseconds.
+    pub wall_us: u64,
+    /// Time that the backends of the kept objects took when they ran, in microseconds.
+    pub spared_us: u64,
+}
+
+impl AddAssign for UsageCounts {
+    fn add_assign(&mut self, other: Self) {
+        self.ran += other.ran;
+        self.remote += other.remote;
+        self.cached += other.cached;
+        self.kept += other.kept;
+        self.imports_only += other.imports_only;
+        self.wall_us += other.wall_us;
+        self.spared_us += other.spared_us;
+    }
+}
+
+impl LinkUsage {
+    /// Of the record of a link that has ended. The backends of its kept objects took `spared`.
+    pub fn of(run: &RunRecord, spared: Duration) -> Self {
+        let results = [ActionStatus::Kept, ActionStatus::UpToDate, ActionStatus::SameImports];
+        let kept = run.actions.iter().filter(|action| results.contains(&action.result));
+        let summary = Summary::of(run, run.wall_us);
+        let remote = summary.on_engine as u64;
+        Self {
+            begun_ms: run.begun_ms,
+            directory: run.directory.clone(),
+            output: run.output.clone().unwrap_or_default(),
+            counts: UsageCounts {
+                ran: (summary.ran as u64).saturating_sub(remote),
+                remote,
+                cached: summary.cached as u64,
+                kept: kept.count() as u64,
+                imports_only: summary.imports_only as u64,
+                wall_us: run.wall_us,
+                spared_us: u64::try_from(spared.as_micros()).unwrap_or(u64::MAX),
+            },
+            failed: run.exit_code != Some(0),
+            unchanged: false,
+            passed_through: None,
+        }
+    }
+}
+
+/// The sums of links.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct UsageTotals {
+    /// Links.
+    pub links: u64,
+    /// Those with nothing to do.
+    pub unchanged: u64,
+    /// Those that failed.
+    pub failed: u64,
+    /// Those with bitcode that the linker performed by itself, by reason.
+    pub passed_through: BTreeMap<String, u64>,
+    /// Sums of all.
+    #[serde(flatten)]
+    pub counts: UsageCounts,
+}
+
+impl<'a> Sum<&'a LinkUsage> for UsageTotals {
+    fn sum<I: Iterator<Item = &'a LinkUsage>>(links: I) -> Self {
+        links.fold(Self::default(), |mut totals, link| {
+            totals.links += 1;
+            totals.unchanged += u64::from(link.unchanged);
+            totals.failed += u64::from(link.failed);
+            if let Some(why) = &link.passed_through {
+                *totals.passed_through.entry(why.clone()).or_default() += 1;
+            }
+            totals.counts += link.counts;
+            totals
+        })
+    }
+}
+
+impl UsageTotals {
+    /// One line on a build: `3 links in 4.1 s: 12 backends ran, 230 objects found (38.0 s spared)`.
+    pub fn sentence(&self) -> String {
+        let UsageCounts { ran, remote, cached, kept, imports_only, wall_us, spared_us } = self.counts;
+        let mut text =
+            format!("{} in {}: ", counted(self.links, "link"), human(Duration::from_micros(wall_us)));
+        text.push_str(&format!("{} ran", counted(ran + remote, "backend")));
+        if remote > 0 {
+            text.push_str(&format!(", {remote} of them on the engine"));
+        }
+        text.push_str(&format!(", {} found", counted(cached + kept, "object")));
+        if spared_us > 0 {
+            text.push_str(&format!(" ({} spared)", human(Duration::from_micros(spared_us))));
+        }
+        if imports_only > 0 {
+            text.push_str(&format!("; {imports_only} ran as imports changed: see --stable-names"));
+        }
+        if self.failed > 0 {
+            text.push_str(&format!("; {} failed", self.failed));
+        }
+        for (why, links) in &self.passed_through {
+            text.push_str(&format!("; {} passed through: {why}", counted(*links, "link")));
+        }
+        text
+    }
+
+    /// A table for people.
+    pub fn table(&self) -> String {
+        let time = |us| human(Duration::from_micros(us));
+        let counts = self.counts;
+        let passed: u64 = self.passed_through.values().sum();
+        let mut rows = vec![
+            ("links", self.links.to_string()),
+            ("  nothing to do", self.unchanged.to_string()),
+            ("  failed", self.failed.to_string()),
+            ("  passed through", passed.to_string()),
+            ("backends that ran here", counts.ran.to_string()),
+            ("backends that ran on an engine", counts.remote.to_string()),
+            ("  as only imports had changed", counts.imports_only.to_string()),
+            ("objects from the user's store", counts.kept.to_string()),
+            ("objects from a shared cache", counts.cached.to_string()),
+            ("time of links", time(counts.wall_us)),
+            ("time of backends spared", time(counts.spared_us)),
+        ];
+        let reasons: Vec<String> = self.passed_through.keys().map(|why| format!("  {why}")).collect();
+        if !reasons.is_empty() {
+            rows.push(("passed through, by reason", String::new()));
+        }
+        rows.extend(reasons.iter().map(String::as_str).zip(self.passed_through.values().map(u64::to_string)));
+        let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or_default();
+        rows.iter()
+            .map(|(name, value)| format!("{name:width$}  {value}").trim_end().to_owned() + "\n")
+            .collect()
+    }
+}
+
+fn counted(number: u64, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_add_up() {
+        let counts =
+            UsageCounts { ran: 2, kept: 3, wall_us: 500_000, spared_us: 1_500_000, ..UsageCounts::default() };
+        let served = LinkUsage { counts, ..LinkUsage::default() };
+        let unchanged = LinkUsage { unchanged: true, ..LinkUsage::default() };
+        let alone = LinkUsage { passed_through: Some("no ThinLTO".to_owned()), ..LinkUsage::default() };
+        let totals: UsageTotals = [served.clone(), served, unchanged, alone].iter().sum();
+        assert_eq!((totals.links, totals.unchanged, totals.counts.ran, totals.counts.kept), (4, 1, 4, 6));
+        let expected = "4 links in 1.0 s: 4 backends ran, 6 objects found (3.0 s spared); 1 link passed through: no ThinLTO";
+        assert_eq!(totals.sentence(), expected);
+        assert!(totals.table().contains("\n  passed through                1\n"), "{}", totals.table());
+        assert!(totals.table().ends_with("  no ThinLTO                    1\n"), "{}", totals.table());
+    }
+}
