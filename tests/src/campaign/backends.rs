@@ -63,7 +63,8 @@ impl Backends {
             let text = shard_text(workspace, id)?;
             let name = stem(id).to_owned();
             let by_path = canonical(&text, |entry| without_place(entry, &members), Order::Kept);
-            let by_hash = canonical(&text, what_keys_say, Order::Sorted);
+            let own = number_of(&text, id).with_context(|| format!("the shard of {id} lacks its module"))?;
+            let by_hash = canonical(&text, |entry| what_keys_say(entry, own), Order::Sorted);
             let by_order = format!("{by_path}\n{}\n{}", order(&text, &members), resolved.of(&text));
             for (shards, text) in [(&mut backends.by_order, by_order), (&mut backends.by_hash, by_hash)] {
                 shards.entry(name.clone()).or_default().push(text);
@@ -306,15 +307,42 @@ impl<'t> Resolved<'t> {
 /// they are no part of lld's own keys: where it splits some, lld refuses the type tests for which a backend would look at them.
 const SPLIT: u64 = 0x18;
 
-/// An entry as lld's keys have it: modules without paths, flags without [`SPLIT`].
-fn what_keys_say(entry: &str) -> String {
+/// The number of a shard's own module. The thin link beside calls it otherwise than the shard does.
+fn number_of<'t>(text: &'t str, id: &str) -> Option<&'t str> {
+    let id = id.strip_prefix("by-index/again/").unwrap_or(id);
+    let entries = text.lines().filter_map(|line| line.split_once(" = module: (path: \""));
+    let mut entries = entries.filter_map(|(number, entry)| Some((number, entry.split_once('"')?.0)));
+    entries.find(|(_, path)| path.strip_prefix("./").unwrap_or(path) == id).map(|(number, _)| number)
+}
+
+/// An entry as lld's keys have it: modules without paths, flags without [`SPLIT`], and linkages of definitions in the own
+/// module alone. All that a backend imports is available externally to it.
+fn what_keys_say(entry: &str, own: &str) -> String {
     if let Some(flags) = entry.strip_prefix("flags: ").and_then(|flags| flags.parse::<u64>().ok()) {
         return format!("flags: {}", flags & !SPLIT);
     }
     match entry.starts_with("module: ") {
         true => entry.split_once("hash: ").map_or(entry, |(_, hash)| hash).to_owned(),
-        false => entry.to_owned(),
+        false => without_linkages(entry, own),
     }
+}
+
+/// An entry without the linkages of summaries of other modules than this.
+fn without_linkages(entry: &str, own: &str) -> String {
+    const LINKAGE: &str = ", flags: (linkage: ";
+    let mut summaries = entry.split("(module: ");
+    let mut out = summaries.next().unwrap_or_default().to_owned();
+    for summary in summaries {
+        out += "(module: ";
+        match summary.split_once(LINKAGE) {
+            Some((module, rest)) if module != own => {
+                out += module;
+                out += rest.split_once(", ").map_or(rest, |(_, rest)| rest);
+            }
+            _ => out += summary,
+        }
+    }
+    out
 }
 
 /// An entry with the name of a member in the place of `liba.a(m.o at 120)` if it is a module's.
