@@ -9,6 +9,7 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr;
 
+use crate::driver;
 use crate::files::{Real, bytes, kept_errno};
 use crate::service;
 use crate::system::check;
@@ -63,6 +64,7 @@ fn line_of(path: *const c_char, argv: Strings) -> Option<Line> {
     if path.is_null() || argv.is_null() || !service::is_named() {
         return None;
     }
+    driver::starts(bytes(path));
     let mut line = None;
     kept_errno(|| line = ask(path, argv));
     line

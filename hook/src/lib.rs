@@ -7,6 +7,7 @@
 
 #![cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
 
+mod driver;
 mod exec;
 mod files;
 mod fork;

@@ -7,6 +7,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::process::abort;
 
+use crate::driver;
 use crate::files;
 use crate::fork::server;
 use crate::program::{Hook, Main, Program, StartMain};
@@ -37,6 +38,7 @@ pub unsafe extern "C-unwind" fn __libc_start_main(
     // SAFETY: glibc's function has this type (csu/libc-start.c), and the pointer is not null.
     let real = unsafe { std::mem::transmute::<*mut c_void, StartMain>(found) };
     files::prepare();
+    driver::begin();
     let program = Program { real, main, init, fini, rtld_fini, stack_end };
     if let Some(socket) = inherited_socket() {
         // A script's interpreter has more arguments. It must not run: nobody asked for the script yet.

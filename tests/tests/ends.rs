@@ -140,6 +140,26 @@ fn a_second_ctrl_c_ends_at_once_what_ignores_the_first() -> Result<()> {
     Ok(())
 }
 
+/// The driver removes the program of a linker that has failed. One that ends before its greeting is unknown to distlto.
+#[test]
+fn a_linker_that_nobody_knows_leaves_the_earlier_program() -> Result<()> {
+    let project = Project::create("unknown-linker", &SOURCES)?;
+    succeed(&mut project.link()?)?;
+    project.edit("part.c", "x + 1", "x + 2")?;
+    let temporaries = project.path("temporaries");
+    fs::create_dir(&temporaries)?;
+    for (end, more) in [("kill -KILL $$", &[][..]), ("kill -INT $$", &["more.c"]), ("exit 1", &["more.c"])] {
+        project.folder.write("tools/ld.lld", format!("#!/bin/sh\n{end}\n"))?;
+        project.folder.write("more.c", "int more;\n")?;
+        let mut link = project.link()?;
+        let output = fail(link.args(more).env("TMPDIR", &temporaries))?;
+        ensure!(project.say()? == "2\n", "{end}: the old program is not in place: {output:?}");
+        let left = fs::read_dir(&temporaries)?.count();
+        ensure!(left == 0, "{end}: the driver leaves {left} of its own files");
+    }
+    Ok(())
+}
+
 #[test]
 fn a_second_link_of_one_output_is_refused_at_once() -> Result<()> {
     let project = hanging("busy")?;
