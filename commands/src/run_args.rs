@@ -17,7 +17,7 @@ use distlto_prepare::private::{self, Reach};
 use distlto_prepare::warning::warn;
 
 use distlto_executor::cache::nearest_first;
-use distlto_executor::cache::store::limits::{parse_age, parse_size};
+use distlto_executor::cache::store::limits::{parse_age, parse_memory, parse_size};
 use distlto_executor::cache::store::{Cache, CacheLimits};
 use distlto_executor::cancel::Cancel;
 use distlto_executor::describe::Toolchains;
@@ -81,10 +81,10 @@ pub struct RunArgs {
     pub keep_going: bool,
     /// Limit the total memory of running jobs, such as 8G
     ///
-    /// K, M, G and T stand for powers of 1024. All are those of every link that runs on this machine at the same time, which
+    /// K, M, G and T stand for powers of 1024, and 50% for a part of this machine's memory. All are those of every link that runs on this machine at the same time, which
     /// wait for each other. What a job takes is estimated from its size and from what earlier runs measured; a larger one runs
     /// alone. Without this option the jobs take what is available, within the limits of control groups.
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_memory)]
     pub memory: Option<u64>,
     /// Keep the time and memory of jobs in this file, for the estimates of the next run
     #[arg(long, value_name = "FILE", hide_short_help = true)]

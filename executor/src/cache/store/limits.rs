@@ -22,17 +22,39 @@ impl Default for CacheLimits {
     }
 }
 
-/// Bytes: `10`, `512M`, `20G`. K, M, G and T stand for powers of 1024.
+/// A number of bytes below this is refused without a unit: it was meant in another one.
+const SMALL: u64 = 1 << 20;
+
+/// Bytes: `512M`, `20G`, `20GB`, `20GiB`, `8388608`. K, M, G and T stand for powers of 1024.
 pub fn parse_size(text: &str) -> Result<u64, String> {
-    let (number, shift) = match text.as_bytes().last() {
-        Some(b'K') => (&text[..text.len() - 1], 10),
-        Some(b'M') => (&text[..text.len() - 1], 20),
-        Some(b'G') => (&text[..text.len() - 1], 30),
-        Some(b'T') => (&text[..text.len() - 1], 40),
-        _ => (text, 0),
+    let expected = || "expected a number with K, M, G or T, such as 8G".to_owned();
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let number: u64 = number.parse().map_err(|_| expected())?;
+    let shift = match unit {
+        "" if (1..SMALL).contains(&number) => {
+            return Err(format!("{number} bytes are meant in another unit: write {number}G or {number}M"));
+        }
+        "" | "B" => 0,
+        "K" | "KB" | "KiB" | "k" | "kB" => 10,
+        "M" | "MB" | "MiB" => 20,
+        "G" | "GB" | "GiB" => 30,
+        "T" | "TB" | "TiB" => 40,
+        _ => return Err(expected()),
     };
-    let number: u64 = number.parse().map_err(|_| "expected a number, or one with K, M, G or T".to_owned())?;
     number.checked_mul(1 << shift).ok_or_else(|| "that many bytes there are not".to_owned())
+}
+
+/// The same, or a part of this machine's memory: `50%`.
+pub fn parse_memory(text: &str) -> Result<u64, String> {
+    let Some(percent) = text.strip_suffix('%') else { return parse_size(text) };
+    let percent: u64 = percent.parse().map_err(|_| "expected 1% to 100%".to_owned())?;
+    if !(1..=100).contains(&percent) {
+        return Err("expected 1% to 100%".to_owned());
+    }
+    let system = rustix::system::sysinfo();
+    let unit = u64::from(system.mem_unit.max(1));
+    Ok((system.totalram as u64).saturating_mul(unit) / 100 * percent)
 }
 
 /// A time: `30` or `30d` are days, `12h` hours, `90m` minutes, `10s` seconds.
@@ -55,11 +77,25 @@ mod tests {
 
     #[test]
     fn sizes_and_ages_as_people_write_them() {
-        assert_eq!(parse_size("10"), Ok(10));
-        assert_eq!(parse_size("3M"), Ok(3 << 20));
+        assert_eq!(parse_size("0"), Ok(0));
+        assert_eq!(parse_size("8388608"), Ok(8 << 20));
+        for three in ["3M", "3MB", "3MiB"] {
+            assert_eq!(parse_size(three), Ok(3 << 20));
+        }
         assert_eq!(parse_size("2T"), Ok(2 << 40));
         assert_eq!(parse_age("2"), Ok(Duration::from_secs(172_800)));
         assert_eq!(parse_age("90m"), Ok(Duration::from_secs(5400)));
+        assert_eq!(parse_size("8"), Err("8 bytes are meant in another unit: write 8G or 8M".to_owned()));
+        assert_eq!(parse_size("8B"), Ok(8));
+        for wrong in ["8iB", "8i", "8GBB", "8X", "50%"] {
+            assert!(parse_size(wrong).is_err(), "{wrong}");
+        }
+        let whole = parse_memory("100%").expect("the machine's memory");
+        assert!(parse_memory("50%").is_ok_and(|half| half > 0 && half <= whole / 2));
+        assert_eq!(parse_memory("2G"), Ok(2 << 30));
+        for wrong in ["0%", "101%", "%", "-1%", "8"] {
+            assert!(parse_memory(wrong).is_err(), "{wrong}");
+        }
         for wrong in ["", "M", "1.5G", "-1", "1ü", "99999999999T", "d"] {
             assert!(parse_size(wrong).is_err(), "{wrong}");
             assert!(parse_age(wrong).is_err(), "{wrong}");
