@@ -107,6 +107,10 @@ fn print(args: &InspectArgs, seen: &LinkDescription) -> Result<(), LinkDescripti
 /// Returns the sentences about a link, one per line.
 pub fn answers(seen: &LinkDescription, inspection: &Inspection) -> String {
     let notes: String = seen.notes.iter().map(|note| printable(note).into_owned() + "\n").collect();
+    if seen.is_partial {
+        // Neither a bound nor hubs follow from a part of the modules.
+        return inspection.heading() + &notes;
+    }
     inspection.to_string() + &notes + &summary_of(&native(seen))
 }
 

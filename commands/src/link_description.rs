@@ -56,6 +56,8 @@ pub struct LinkDescription {
     pub runs: Vec<RunRecord>,
     /// Further notes, in sentences.
     pub notes: Vec<String>,
+    /// Whether these are the modules of an unfinished link.
+    pub is_partial: bool,
 }
 
 impl LinkDescription {
@@ -96,15 +98,27 @@ impl LinkDescription {
                 Ok(Self { directory: Some(directory), runs, notes, ..known })
             }
             // A distributor's runs, and those of a graph, are beside no graph.
-            (Err(PlanCommandError::NotAnIndex { .. }), Some(last)) => Ok(Self {
-                output: last.output.clone().unwrap_or_else(|| named.to_string()),
-                directory: Some(directory),
-                modules: of_run(last),
-                runs,
-                ..Self::without_runs(named)
-            }),
+            (Err(PlanCommandError::NotAnIndex { .. }), Some(last)) => {
+                let unfinished = unfinished(&directory, Some(last));
+                Ok(Self {
+                    output: last.output.clone().unwrap_or_else(|| named.to_string()),
+                    directory: Some(directory),
+                    modules: of_run(last),
+                    runs,
+                    is_partial: unfinished.is_some(),
+                    notes: unfinished.into_iter().collect(),
+                    ..Self::without_runs(named)
+                })
+            }
             (Err(error @ PlanCommandError::NotAnIndex { .. }), None) => {
-                Self::of_folder(named, &directory)?.ok_or_else(|| error.into())
+                let found = Self::of_folder(named, &directory)?;
+                match unfinished(&directory, None) {
+                    None => found.ok_or_else(|| error.into()),
+                    Some(note) => {
+                        let known = found.unwrap_or_else(|| Self::without_runs(named));
+                        Ok(Self { is_partial: true, notes: vec![note], ..known })
+                    }
+                }
             }
             (Err(error), _) => Err(error.into()),
         }
@@ -122,6 +136,7 @@ impl LinkDescription {
             is_record: false,
             runs: Vec::new(),
             notes: Vec::new(),
+            is_partial: false,
         }
     }
 
@@ -238,6 +253,19 @@ fn record_notes(directory: &Utf8Path, last: Option<&RunRecord>) -> Vec<String> {
         notes.push(format!("{} {what}: this is about the one that distlto linked", output.display()));
     }
     notes
+}
+
+/// Returns a note on a link that no run has finished yet.
+fn unfinished(directory: &Utf8Path, last: Option<&RunRecord>) -> Option<String> {
+    let modules = "the modules are those that its linker asked for until then";
+    match activity(directory.as_std_path()) {
+        Activity::Running(process) => Some(format!("its first link runs, by process {process}: {modules}")),
+        Activity::Killed => Some(format!("its link was killed: {modules}")),
+        Activity::None => {
+            let failed = last.is_some_and(|run| run.exit_code != Some(0));
+            failed.then(|| format!("no link of it has ended well: {modules}"))
+        }
+    }
 }
 
 /// Returns the possible places of a link with this name: that directory, or the record of a link and the folder of an

@@ -11,7 +11,7 @@ use std::time::Duration;
 use distlto_prepare::text::printable;
 use serde::Serialize;
 
-use crate::action::{ActionRecord, ActionStatus};
+use crate::action::{ActionRecord, ActionStatus, OutputRecord};
 use crate::progress::text::{human, size};
 use crate::run::RunRecord;
 
@@ -28,6 +28,8 @@ pub struct Inspection {
     pub output: String,
     /// In link order.
     pub modules: Vec<ModuleFacts>,
+    /// Whether the imports of each module are known.
+    imports_known: bool,
     /// The linker's time before and after the backends of the last run, in microseconds.
     linker_us: Option<u64>,
     last_run: Option<LastRun>,
@@ -126,6 +128,7 @@ impl Inspection {
             version: VERSION,
             output: output.to_owned(),
             workers: workers(&modules, linker_us.unwrap_or(0)),
+            imports_known: known.iter().all(|module| module.imports.is_some()),
             modules,
             linker_us,
             last_run: runs.last().map(LastRun::of),
@@ -145,6 +148,29 @@ impl Inspection {
         self.linker_us
     }
 
+    /// The numbers of modules and imports, and the last run.
+    pub fn heading(&self) -> String {
+        let imports: usize = self.modules.iter().map(|module| module.imports.len()).sum();
+        let imports =
+            if self.imports_known { counted(imports, "import") } else { "imports not known".to_owned() };
+        let modules = counted(self.modules.len(), "module");
+        let mut text = format!("{}: {modules}, {imports}\n", printable(&self.output));
+        if let Some(run) = &self.last_run {
+            let code = run.exit_code.map_or_else(String::new, |code| format!(" with exit code {code}"));
+            text.push_str(&format!(
+                "the last run ended{code} after {}: {} of {} backends ran{}{}\n",
+                time(run.wall_us),
+                run.ran,
+                self.modules.len(),
+                same_imports(run.same_imports),
+                run.changed.map_or_else(String::new, |changed| {
+                    format!(", the objects of {changed} differ from those before")
+                })
+            ));
+        }
+        text
+    }
+
     /// The JSON.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("strings, numbers and lists serialise") + "\n"
@@ -157,13 +183,14 @@ pub fn linker_time(run: &RunRecord) -> Option<u64> {
     took.reduce(|all, one| all.saturating_add(one))
 }
 
-/// Returns the backends that ran and wrote another object than before; `None` where no object is known.
+/// Returns the backends that ran and wrote another object than before; `None` where no earlier object is known.
 pub fn changed(run: &RunRecord) -> Option<Vec<&ActionRecord>> {
     let done: Vec<&ActionRecord> =
         run.backends().filter(|action| action.result == ActionStatus::Done).collect();
     let known =
-        done.is_empty() || done.iter().any(|action| action.outputs.iter().any(|out| out.after.is_some()));
-    let changed = |action: &&ActionRecord| action.outputs.iter().any(|out| out.before != out.after);
+        done.is_empty() || done.iter().any(|action| action.outputs.iter().any(|out| out.before.is_some()));
+    let is_other = |out: &OutputRecord| out.before.is_some() && out.before != out.after;
+    let changed = |action: &&ActionRecord| action.outputs.iter().any(is_other);
     known.then(|| done.into_iter().filter(changed).collect())
 }
 
@@ -231,23 +258,7 @@ pub fn same_imports(number: usize) -> String {
 
 impl fmt::Display for Inspection {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let imports: usize = self.modules.iter().map(|module| module.imports.len()).sum();
-        let modules = counted(self.modules.len(), "module");
-        writeln!(out, "{}: {modules}, {}", printable(&self.output), counted(imports, "import"))?;
-        if let Some(run) = &self.last_run {
-            let code = run.exit_code.map_or_else(String::new, |code| format!(" with exit code {code}"));
-            writeln!(
-                out,
-                "the last run ended{code} after {}: {} of {} backends ran{}{}",
-                time(run.wall_us),
-                run.ran,
-                self.modules.len(),
-                same_imports(run.same_imports),
-                run.changed.map_or_else(String::new, |changed| {
-                    format!(", the objects of {changed} differ from those before")
-                })
-            )?;
-        }
+        out.write_str(&self.heading())?;
         self.bound(out)?;
         self.hubs(out)?;
         let heaviest = self.modules.iter().max_by_key(|module| module.peak_memory);

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::time::SystemTime;
@@ -10,7 +11,7 @@ use std::time::SystemTime;
 use anyhow::{Context, Result, bail, ensure};
 use distlto_tests::distlto;
 use distlto_tests::project::Project;
-use distlto_tests::run::{capture, succeed};
+use distlto_tests::run::{capture, fail, succeed};
 use distlto_tests::store;
 use serde_json::Value;
 
@@ -47,13 +48,40 @@ fn json(project: &Project, words: &[&str]) -> Result<Value> {
 }
 
 #[test]
+fn a_link_that_none_has_finished_is_described_as_such() -> Result<()> {
+    let project = Project::create("seen-unfinished", &SOURCES)?;
+    let bad = project.path("bad").display().to_string();
+    fs::write(&bad, "#!/bin/sh\nexit 1\n")?;
+    fs::set_permissions(&bad, fs::Permissions::from_mode(0o755))?;
+    fail(&mut project.link_with(&["-j1", "--compiler", &bad])?)?;
+    let modules = "the modules are those that its linker asked for until then\n";
+    let describes = |note: &str| -> Result<()> {
+        let said = answer(&project, &["inspect", "program"])?;
+        ensure!(
+            said.ends_with(&format!("\n{note}: {modules}")) && !said.contains("workers"),
+            "{note}: {said}"
+        );
+        Ok(())
+    };
+    describes("no link of it has ended well")?;
+    let said = answer(&project, &["inspect", "program"])?;
+    ensure!(said.contains(", imports not known\nthe last run ended with exit code 1 after "), "{said}");
+    let state = distlto::state_dir(&project.path("program"))?;
+    let own = std::process::id();
+    fs::write(state.join("lock"), own.to_string())?;
+    describes(&format!("its first link runs, by process {own}"))?;
+    fs::remove_dir_all(state.join("runs"))?;
+    describes(&format!("its first link runs, by process {own}"))
+}
+
+#[test]
 fn a_link_answers_for_itself() -> Result<()> {
     for more in [&[][..], &["--plain-shards"]] {
         let project = Project::create(if more.is_empty() { "seen" } else { "seen-two" }, &SOURCES)?;
         succeed(&mut project.link_with(more)?)?;
         let told = answer(&project, &["inspect", "program"])?;
         ensure!(told.starts_with("program: 4 modules, "), "{told}");
-        ensure!(told.contains(": 4 of 4 backends ran, the objects of 4 differ"), "{told}");
+        ensure!(told.contains(": 4 of 4 backends ran\n"), "no object was there before: {told}");
         ensure!(told.contains("no number of workers helps beyond about "), "{told}");
         ensure!(
             told.contains("hub: shared.o is imported by 2 modules; an edit of it runs 3 backends"),
@@ -67,6 +95,8 @@ fn a_link_answers_for_itself() -> Result<()> {
         // One edit: what each side says of it.
         project.edit("shared.c", "x * 100", "x * 101")?;
         succeed(&mut project.link_with(more)?)?;
+        let edited = answer(&project, &["inspect", "program"])?;
+        ensure!(edited.contains(" backends ran, the objects of 3 differ from those before\n"), "{edited}");
         let shared = answer(&project, &["explain", "program", "shared.o"])?;
         ensure!(shared.contains("its backend ran, since its module changed"), "{shared}");
         ensure!(shared.contains("is imported by a.o\nis imported by b.o\n"), "{shared}");
