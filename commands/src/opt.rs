@@ -225,6 +225,18 @@ pub enum OptError {
         /// How many backends it has.
         count: usize,
     },
+    /// Split debug information of a link that does not split it.
+    #[error("--dwo {dwo}: the backend of {slice} writes no split debug information")]
+    #[diagnostic(
+        code(distlto::usage),
+        help("remove --dwo, or add -gsplit-dwarf to the link that cuts the slices")
+    )]
+    NoSplitDwarf {
+        /// The name.
+        dwo: Utf8PathBuf,
+        /// The slice.
+        slice: Utf8PathBuf,
+    },
     /// Signals cannot be caught.
     #[error("cannot prepare for signals: {0}")]
     #[diagnostic(code(distlto::io), help("check the limit of open files (ulimit -n)"))]

@@ -63,9 +63,12 @@ pub fn finish(folder: &Folder) -> Result<()> {
         command.args(["opt", "--slice"]).args(words).current_dir(&folder.path);
         succeed(&mut command).map(drop)
     };
+    let splits = line(folder)?.iter().any(|word| word == "-gsplit-dwarf");
     for (at, _) in announced(folder) {
         let outputs = [format!("{natives}/{at}.o"), format!("{dir}/program-dwo/{at}.dwo")];
-        opt(&[&format!("{dir}/slices/{at}"), "--out", &outputs[0], "--dwo", &outputs[1]])?;
+        let slice = format!("{dir}/slices/{at}");
+        let words = [&slice, "--out", &outputs[0], "--dwo", &outputs[1]];
+        opt(if splits { &words } else { &words[..3] })?;
         for output in outputs.map(|output| folder.path.join(output)) {
             // What stands for an object that has no backend; the link does not read it.
             if fs::metadata(&output).is_ok_and(|found| found.len() == 0) {

@@ -249,3 +249,21 @@ fn a_slice_of_several_backends_has_no_single_object() -> Result<()> {
     ensure!(!link.folder.path.join("x.o").exists(), "nothing is written");
     Ok(())
 }
+
+#[test]
+fn a_slice_writes_every_output_or_fails() -> Result<()> {
+    let link = Link::create("dwo", "bin")?;
+    let words = ["opt", "--slice", "out/f", "--out", "out/f.o", "--dwo", "out/f.dwo"];
+    succeed(&mut link.index(REQUEST)?)?;
+    let (code, said) = fail(&mut link.distlto(&words)?)?;
+    ensure!(code == 2 && said.contains("out/f.dwo") && said.contains("add -gsplit-dwarf"), "{code}: {said}");
+    ensure!(!link.folder.path.join("out/f.o").exists(), "a refused command writes an object");
+    link.compile("-flto=thin -g")?;
+    succeed(link.index(REQUEST)?.arg("-gsplit-dwarf"))?;
+    succeed(&mut link.distlto(&words)?)?;
+    for name in ["out/f.o", "out/f.dwo"] {
+        let bytes = fs::read(link.folder.path.join(name))?;
+        ensure!(bytes.starts_with(b"\x7fELF"), "{name} is no object");
+    }
+    Ok(())
+}

@@ -11,7 +11,7 @@ use distlto_executor::cancel::Cancel;
 use distlto_executor::job::Job;
 use distlto_executor::output::Role;
 use distlto_executor::verify::Backend;
-use distlto_planner::graph::{self, Action, ActionGraph, FileId, json};
+use distlto_planner::graph::{self, Action, ActionGraph, BackendWork, FileId, json};
 use distlto_planner::slices::{GRAPH, reworded};
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::message::say;
@@ -32,7 +32,7 @@ pub(super) fn run(args: &OptArgs, cancel: &Cancel) -> Result<u8, OptError> {
     if let Some(out) = &args.out {
         match backends.len() {
             0 => return nothing(out, args.dwo.as_deref()).map(|()| 0),
-            1 => {}
+            1 => has_dwo(args.dwo.as_deref(), slice, backends[0].2)?,
             count => return Err(OptError::ManyObjects { slice: slice.to_owned(), count }),
         }
     }
@@ -51,6 +51,16 @@ pub(super) fn run(args: &OptArgs, cancel: &Cancel) -> Result<u8, OptError> {
         }
     }
     Ok(0)
+}
+
+/// Refuses a name for split debug information that the backend does not write: a build system has declared that file.
+fn has_dwo(dwo: Option<&Utf8Path>, slice: &Utf8Path, backend: &BackendWork) -> Result<(), OptError> {
+    match dwo {
+        Some(dwo) if backend.dwo.is_none() => {
+            Err(OptError::NoSplitDwarf { dwo: dwo.to_owned(), slice: slice.to_owned() })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Writes an empty file for the object of a module that is not compiled: it is machine code, or the link does not load
@@ -102,7 +112,7 @@ impl Compilation {
     fn of(
         graph: &ActionGraph,
         id: graph::ActionId,
-        backend: &graph::BackendWork,
+        backend: &BackendWork,
         places: &Places<'_>,
     ) -> Result<Self, OptError> {
         let mut outputs = Vec::new();
@@ -138,7 +148,7 @@ impl Compilation {
         &'a self,
         graph: &'a ActionGraph,
         action: &'a Action,
-        backend: &graph::BackendWork,
+        backend: &BackendWork,
         others: &'a [&'a str],
     ) -> Job<'a> {
         Job {
