@@ -5,6 +5,7 @@
 //! a meta file it is Buck2's planner (`buck2_index`). Does not run the actions.
 
 mod slices;
+mod unoptimised;
 mod written;
 
 use std::ffi::OsString;
@@ -103,6 +104,7 @@ pub fn run(args: &IndexArgs, cancel: &Cancel) -> Result<u8, LinkError> {
         Asked::Link(asked) => asked,
         Asked::Failed(code) => return Ok(code),
     };
+    unoptimised::note(&asked.link);
     // The graph's commands hold the words themselves: a response file may be gone when they run.
     let index = Index { args, command: given.expanded()?, directory: &directory, runner: &runner };
     let graph = index.write(&asked)?;

@@ -22,6 +22,10 @@ const PERMODULE_RELBF: u64 = 19;
 const SUMMARY_VERSION: u64 = 10;
 const SUMMARY_FLAGS: u64 = 20;
 
+/// Flags of a function: LLVM never inlines it, or always.
+const FUNCTION_NOINLINE: u64 = 1 << 4;
+const FUNCTION_ALWAYSINLINE: u64 = 1 << 5;
+
 /// Summary flag: the object can take part in a ThinLTO or in a FullLTO link.
 const FLAG_UNIFIED: u64 = 0x200;
 
@@ -56,6 +60,9 @@ pub struct Module {
     /// IR instructions of all functions in the summary, for a split unit in that of its first module. `None` without a
     /// summary of a known layout ([`bitcode::SUMMARY_VERSIONS`]).
     pub instructions: Option<u64>,
+    /// Whether no other module can import a function, because all are `noinline`, as -O0 leaves them. `None` without
+    /// functions of which this is known.
+    pub noinline: Option<bool>,
 }
 
 /// Reads raw bitcode, or bitcode in Darwin's wrapper. Time and memory are bounded by the length of `bytes`.
@@ -120,6 +127,14 @@ struct ModuleReader {
     summary: Option<SummaryKind>,
     flags: u64,
     instructions: Option<u64>,
+    inlining: Inlining,
+}
+
+/// How many functions may be inlined.
+#[derive(Default)]
+struct Inlining {
+    never: u64,
+    sometimes: u64,
 }
 
 fn read_stream(bytes: &[u8]) -> Result<Module, BitcodeError> {
@@ -148,12 +163,29 @@ fn read_stream(bytes: &[u8]) -> Result<Module, BitcodeError> {
         unified: reader.flags & FLAG_UNIFIED != 0,
         split_unit: reader.modules > 1,
         instructions: reader.instructions,
+        noinline: reader.inlining.noinline(),
     })
 }
 
 /// Names are shown, never compared or opened, so those that are not UTF-8 are shown as well as can be.
 fn text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
+impl Inlining {
+    /// Counts a function with these flags.
+    fn count(&mut self, flags: u64) {
+        if flags & FUNCTION_NOINLINE != 0 {
+            self.never += 1;
+        } else if flags & FUNCTION_ALWAYSINLINE == 0 {
+            self.sometimes += 1;
+        }
+    }
+
+    /// [`Module::noinline`].
+    fn noinline(&self) -> Option<bool> {
+        (self.never > 0 || self.sometimes > 0).then_some(self.sometimes == 0)
+    }
 }
 
 impl ModuleReader {
@@ -185,9 +217,9 @@ impl ModuleReader {
                         _ => continue,
                     };
                     summary = Some(kind);
-                    let instructions = self.summary(inner)?;
+                    let (instructions, inlining) = self.summary(inner)?;
                     if first {
-                        self.instructions = instructions;
+                        (self.instructions, self.inlining) = (instructions, inlining);
                     }
                 }
                 Item::Record(MODULE_VERSION) => self.version = number(&mut block)?,
@@ -204,11 +236,12 @@ impl ModuleReader {
         Ok(())
     }
 
-    /// Returns the instructions of all functions, if the layout is known.
-    fn summary(&mut self, block: SubBlock<'_>) -> Result<Option<u64>, BitcodeError> {
+    /// Returns the instructions of all functions, if the layout is known, and how many of them may be inlined.
+    fn summary(&mut self, block: SubBlock<'_>) -> Result<(Option<u64>, Inlining), BitcodeError> {
         let mut block = block.open(&self.walk);
         let mut known = false;
         let mut sum = 0u64;
+        let mut inlining = Inlining::default();
         loop {
             match block.next(&mut self.walk)? {
                 Item::Record(SUMMARY_VERSION) => {
@@ -216,14 +249,15 @@ impl ModuleReader {
                 }
                 Item::Record(SUMMARY_FLAGS) => self.flags |= number(&mut block)?,
                 Item::Record(PERMODULE | PERMODULE_PROFILE | PERMODULE_RELBF) if known => {
-                    // Value, flags, instructions, and more.
-                    let mut fields = [0; 3];
+                    // Value, flags, instructions, flags of functions, and more.
+                    let mut fields = [0; 4];
                     if block.operands(&mut fields)? < fields.len() {
                         return Err(block.error("a shorter record", "a function's summary"));
                     }
                     sum = sum.saturating_add(fields[2]);
+                    inlining.count(fields[3]);
                 }
-                Item::End => return Ok(known.then_some(sum)),
+                Item::End => return Ok((known.then_some(sum), inlining)),
                 _ => {}
             }
         }

@@ -31,8 +31,13 @@ fn check(file: &Path) -> Module {
     let summary = blocks.iter().find(|name| name.ends_with("GLOBALVAL_SUMMARY_BLOCK"));
     let in_summary = records.iter().filter(|r| summary == Some(&r.block));
     let functions = in_summary.filter(|r| ["PERMODULE", "PERMODULE_PROFILE"].contains(&r.code.as_str()));
-    let sum = functions.map(|record| record.operands[2]).sum();
+    let functions: Vec<_> = functions.map(|record| (record.operands[2], record.operands[3])).collect();
+    let sum = functions.iter().map(|(instructions, _)| instructions).sum();
     assert_eq!(read.instructions, summary.map(|_| sum), "{}", file.display());
+    // Bit 4 is noinline, bit 5 alwaysinline.
+    let mut others = functions.iter().filter(|(_, flags)| flags & 0x30 != 0x20).peekable();
+    let noinline = others.peek().is_some().then(|| others.all(|(_, flags)| flags & 0x10 != 0));
+    assert_eq!(read.noinline, noinline, "{}", file.display());
     read
 }
 
@@ -82,6 +87,9 @@ fn kinds_of_summaries_are_those_that_the_linker_sees() {
             assert_eq!(thin, summary == SummaryKind::ThinLto, "{name} of LLVM {version}, as lld sees it");
             assert_eq!(read.unified, name.starts_with("unified"), "{name} of LLVM {version}");
             assert!(!read.split_unit, "{name} of LLVM {version}");
+            if name.starts_with("thin") && source == "called.c" {
+                assert_eq!(read.noinline, Some(name == "thin-O0.o"), "{name} of LLVM {version}");
+            }
             assert!(read.producer.starts_with(&format!("LLVM{version}.")), "{}", read.producer);
         }
     }

@@ -267,3 +267,15 @@ fn a_slice_writes_every_output_or_fails() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn a_link_without_optimisation_is_noted_once() -> Result<()> {
+    const NOTE: &str = "4 modules import nothing, because -O0 makes every function noinline";
+    let link = Link::create("unoptimised", "bin")?;
+    for (flags, notes) in [("-flto=thin -O0", 1), ("-flto=thin", 0), ("-flto=thin -O0", 1)] {
+        link.compile(flags)?;
+        let said = String::from_utf8(succeed(&mut link.index(REQUEST)?)?.stderr)?;
+        ensure!(said.matches(NOTE).count() == notes, "{flags}: {said}");
+    }
+    Ok(())
+}
