@@ -3,8 +3,32 @@
 Apart from defs.bzl, which loads where no cc rules work.
 """
 
-load("//private:cc.bzl", _distlto_cc_toolchain = "distlto_cc_toolchain", _distlto_link = "distlto_link", _distlto_link_test = "distlto_link_test")
+load(
+    "//private:cc.bzl",
+    _distlto_cc_toolchain = "distlto_cc_toolchain",
+    _distlto_link = "distlto_link",
+    _distlto_link_test = "distlto_link_test",
+)
+load("//private:forward.bzl", "OF_PROGRAMS", "OF_TESTS", "forwarded")
 
 distlto_cc_toolchain = _distlto_cc_toolchain
-distlto_link = _distlto_link
-distlto_link_test = _distlto_link_test
+
+def distlto_link(name, binary, **kwargs):
+    """An existing cc_binary or cc_shared_library, linked by distributed ThinLTO.
+
+    Args:
+      name: of this target.
+      binary: the existing one. It is compiled anew, to bitcode, and is itself not changed.
+      **kwargs: attributes of the rule. Those that are not given are those of `binary`, if that is above in this package.
+    """
+    _distlto_link(name = name, binary = binary, **forwarded(binary, OF_PROGRAMS, kwargs))
+
+def distlto_link_test(name, binary, **kwargs):
+    """An existing cc_test, linked by distributed ThinLTO.
+
+    Args:
+      name: of this target.
+      binary: as that of `distlto_link`.
+      **kwargs: as those of `distlto_link`.
+    """
+    _distlto_link_test(name = name, binary = binary, **forwarded(binary, OF_PROGRAMS + OF_TESTS, kwargs))

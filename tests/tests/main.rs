@@ -2,6 +2,7 @@
 
 mod alike;
 mod bazel;
+mod bazel_cc;
 mod bazel_example;
 mod buck2;
 mod buck2_index;

@@ -1,187 +1,159 @@
 """distlto_link: an existing cc_binary, cc_test or cc_shared_library, compiled to bitcode and linked by distributed ThinLTO.
 
-An aspect takes the command of the target's own link, so that all that Bazel and its toolchain put there is there: what
-`linkopts`, `linkstamp`, `alwayslink`, `malloc`, version scripts and features come to. The link itself is never run. In
-its command, libraries are replaced by their objects, of which each gets a slice.
+A transition compiles the target and its libraries a second time, with `-flto=thin`. An aspect takes the command of its own
+link (cc_command.bzl). In this command, objects stand in place of their libraries, and each object gets a slice. Shared
+libraries of the build stay shared, and each is a link of its own, in process.
 """
 
 load("@rules_cc//cc/common:cc_common.bzl", "cc_common")
-load("@rules_cc//cc/common:cc_info.bzl", "CcInfo")
+load(":cc_command.bzl", "CcCommandInfo", "add_line", "cc_command_aspect")
 load(":link.bzl", "link")
-load(":toolchain.bzl", "SETTINGS", "TOOLCHAIN", "find_toolchain", "programs", "toolchain_of")
-
-_CcLinkInfo = provider(
-    doc = "The link of a target of the cc rules.",
-    fields = {
-        "output": "the File that it makes",
-        "argv": "its words",
-        "inputs": "depset of what it reads",
-        "objects": "dict of a library's path to its objects",
-    },
-)
+load(":toolchain.bzl", "SETTINGS", "TOOLCHAIN", "find_toolchain", "programs", "run", "toolchain_of")
 
 _THINLTO = "-flto=thin"
+_OPTION = "//command_line_option:"
+_FISSION = str(Label("//private:fission"))
+_LLD = "-fuse-ld=lld"
 
-def _thinlto_transition_impl(settings, _attr):
+def _thinlto_transition_impl(settings, attr):
+    fission = attr.fission or settings[_OPTION + "compilation_mode"] in settings[_OPTION + "fission"]
     return {
-        # Libraries are linked into the program: ThinLTO does not look into shared ones.
-        "//command_line_option:dynamic_mode": "off",
-        "//command_line_option:copt": settings["//command_line_option:copt"] + [_THINLTO],
+        _FISSION: fission,
+        _OPTION + "copt": settings[_OPTION + "copt"] + [_THINLTO] + (["-g", "-gsplit-dwarf"] if fission else []),
         # Bazel's own ThinLTO would take the bitcode away.
-        "//command_line_option:features": settings["//command_line_option:features"] + ["-thin_lto"],
+        _OPTION + "features": settings[_OPTION + "features"] + ["-thin_lto"],
+        # Bazel would expect a .dwo file of each compilation, and the backends write them.
+        _OPTION + "fission": [],
+        # Of shared libraries.
+        _OPTION + "linkopt": settings[_OPTION + "linkopt"] + [_THINLTO, _LLD],
     }
 
 _thinlto_transition = transition(
     implementation = _thinlto_transition_impl,
-    inputs = ["//command_line_option:copt", "//command_line_option:features"],
-    outputs = [
-        "//command_line_option:copt",
-        "//command_line_option:dynamic_mode",
-        "//command_line_option:features",
-    ],
+    inputs = [_OPTION + name for name in ["compilation_mode", "copt", "features", "fission", "linkopt"]],
+    outputs = [_FISSION] + [_OPTION + name for name in ["copt", "features", "fission", "linkopt"]],
 )
 
-def _linker_inputs(target, ctx):
-    """What the target's dependencies bring to a link."""
-    deps = getattr(ctx.rule.attr, "deps", []) or []
-    malloc = getattr(ctx.rule.attr, "malloc", None)
-    extra = getattr(ctx.rule.attr, "link_extra_lib", None)
-    infos = [dep[CcInfo] for dep in deps + [malloc, extra] if dep and CcInfo in dep]
-    if CcInfo in target:
-        infos.append(target[CcInfo])
-    return [one for info in infos for one in info.linking_context.linker_inputs.to_list()]
+def _check(ctx, binary):
+    """Refuses a `binary` that cannot be linked, or that would run otherwise."""
+    if CcCommandInfo not in binary:
+        fail("{}: {} is no cc_binary, cc_test or cc_shared_library: no action of the cc rules links it to a program or library. For a cc_library, name a program that depends on it".format(ctx.label, binary.label))
+    if ctx.attr._cc_toolchain[cc_common.CcToolchainInfo].compiler == "gcc":
+        fail("{}: the registered cc_toolchain is GCC, which has no ThinLTO; register clang, such as by `--repo_env=CC=clang`".format(ctx.label))
+    if binary[CcCommandInfo].args and not ctx.attr.args:
+        fail("{}: {} has `args`, which are taken over only from a target above this one in the same package; repeat `args` and the files in `data` that they name".format(ctx.label, binary.label))
 
-def _link_aspect_impl(target, ctx):
-    executable = target[DefaultInfo].files_to_run.executable
-    outputs = [executable] if executable else []
-    outputs += target[DefaultInfo].files.to_list()
-    for action in target.actions:
-        if action.mnemonic != "CppLink" or not action.argv:
-            continue
-        made = [file for file in action.outputs.to_list() if file in outputs]
-        if not made:
-            continue
-        objects = {}
-        for one in _linker_inputs(target, ctx):
-            for library in one.libraries:
-                if library.static_library:
-                    objects[library.static_library.path] = library.objects
-                if library.pic_static_library:
-                    objects[library.pic_static_library.path] = library.pic_objects
-        return [_CcLinkInfo(output = made[0], argv = action.argv, inputs = action.inputs, objects = objects)]
-    return []
-
-_link_aspect = aspect(implementation = _link_aspect_impl)
-
-def _words(link, output):
-    """The words of the link after the driver, with objects in place of libraries, and the objects."""
-    by_path = {file.path: file for file in link.inputs.to_list()}
-    words = []
-    objects = []
-    replaced = {}
-    unknown = False
-    whole = False
-    skip = False
-    for word in link.argv[1:]:
-        if skip:
-            skip = False
-            continue
-        if word == "-o":
-            skip = True
-        elif word.startswith("-fuse-ld=") or word.startswith("--ld-path="):
-            pass
-        elif word in ["-Wl,-whole-archive", "-Wl,--whole-archive"]:
-            whole = True
-            words.append(word)
-        elif word in ["-Wl,-no-whole-archive", "-Wl,--no-whole-archive"]:
-            whole = False
-            words.append(word)
-        elif link.objects.get(word):
-            of_library = link.objects[word]
-            replaced[word] = None
-            objects += of_library
-            words += [] if whole else ["-Wl,--start-lib"]
-            words += [file.path for file in of_library]
-            words += [] if whole else ["-Wl,--end-lib"]
-        else:
-            file = by_path.get(word)
-            if file and file.extension in ["o", "obj"] and not file.is_directory:
-                objects.append(file)
-            elif file and (file.is_directory or file.extension in ["a", "lo", "rlib", "lib"]):
-                unknown = True
-            words.append(word)
-    files = [file for path, file in by_path.items() if path not in replaced]
-    return struct(
-        words = words + ["-o", output.path],
-        objects = objects,
-        unknown = unknown,
-        inputs = depset(files + objects),
+def _strip(ctx, toolchain, command, output, stripped):
+    """Strips the program as the project strips the target's own."""
+    cc = ctx.attr._cc_toolchain[cc_common.CcToolchainInfo]
+    words = command.strip or [cc.strip_executable, "-S", "-p", "-o", stripped.path, command.output.path]
+    places = {command.output.path: output.path, command.output.path + ".stripped": stripped.path}
+    run(
+        ctx,
+        toolchain,
+        "DistltoStrip",
+        "Stripping {}".format(output.short_path),
+        executable = words[0],
+        arguments = [places.get(word, word) for word in words[1:]],
+        inputs = depset([output], transitive = [cc.all_files]),
+        outputs = [stripped],
     )
 
-def _distlto_link_impl(ctx):
-    binary = ctx.attr.binary[0] if type(ctx.attr.binary) == "list" else ctx.attr.binary
-    if _CcLinkInfo not in binary:
-        fail("{}: {} is linked by no action of the cc rules: `binary` is a cc_binary, cc_test or cc_shared_library".format(ctx.label, binary.label))
-    compiler = ctx.attr._cc_toolchain[cc_common.CcToolchainInfo].compiler
-    if compiler == "gcc":
-        fail("{}: the registered cc_toolchain is GCC, which has no ThinLTO; register clang, such as by `--repo_env=CC=clang`".format(ctx.label))
-    toolchain = find_toolchain(ctx)
-    cc = binary[_CcLinkInfo]
-    suffix = ".so" if ".so" in cc.output.basename and not ctx.label.name.endswith(".so") else ""
-    output = ctx.actions.declare_file(ctx.label.name + suffix)
-    found = _words(cc, output)
+def _run_environment(ctx, binary):
+    old = binary[RunEnvironmentInfo] if RunEnvironmentInfo in binary else None
+    return RunEnvironmentInfo(
+        environment = dict(old.environment if old else {}, **ctx.attr.env),
+        inherited_environment = (old.inherited_environment if old else []) + ctx.attr.env_inherit,
+    )
+
+def _runfiles(ctx, binary, output):
+    old = binary[DefaultInfo].default_runfiles
+    files = [file for file in old.files.to_list() if file != binary[CcCommandInfo].output]
+    return ctx.runfiles(
+        files = [output] + files + ctx.files.data,
+        symlinks = {entry.path: entry.target_file for entry in old.symlinks.to_list()},
+        root_symlinks = {entry.path: entry.target_file for entry in old.root_symlinks.to_list()},
+    ).merge_all([target[DefaultInfo].default_runfiles for target in ctx.attr.data])
+
+def _link(ctx, toolchain, command, output):
+    """Links `output` by distributed ThinLTO."""
     line = ctx.actions.args()
-    line.use_param_file("@%s", use_always = True)
-    line.set_param_file_format("shell")
-    line.add_all(found.words)
-    line.add_all([_THINLTO, "-fuse-ld=lld", "--ld-path=" + toolchain.lld])
-    line.add_all(toolchain.linkopts)
-    linked = link(
+    found = add_line(line, command, output)
+    _finish(line, toolchain, ["-gsplit-dwarf", "-Wl,--gdb-index"] if command.fission else [])
+    return link(
         ctx,
         output,
         line = line,
         objects = found.objects,
         unknown = found.unknown,
         inputs = found.inputs,
-        driver = cc.argv[0],
-        fission = ctx.attr.fission,
+        root = command.output.root.path,
+        driver = command.argv[0],
+        dwp = ctx.outputs.dwp_file if command.fission else None,
     )
-    old = binary[DefaultInfo].default_runfiles
-    files = [file for file in old.files.to_list() if file != cc.output]
-    runfiles = ctx.runfiles(
-        files = [output] + files + ctx.files.data,
-        symlinks = {entry.path: entry.target_file for entry in old.symlinks.to_list()},
-        root_symlinks = {entry.path: entry.target_file for entry in old.root_symlinks.to_list()},
-    )
+
+def _finish(line, toolchain, flags):
+    line.use_param_file("@%s", use_always = True)
+    line.set_param_file_format("shell")
+    line.add_all([_THINLTO, _LLD, "--ld-path=" + toolchain.lld] + flags + toolchain.linkopts)
+
+def _distlto_link_impl(ctx):
+    binary = ctx.attr.binary[0] if type(ctx.attr.binary) == "list" else ctx.attr.binary
+    _check(ctx, binary)
+    toolchain = find_toolchain(ctx)
+    command = binary[CcCommandInfo]
+    suffix = ".so" if ".so" in command.output.basename and not ctx.label.name.endswith(".so") else ""
+    output = ctx.actions.declare_file(ctx.label.name + suffix)
+    linked = _link(ctx, toolchain, command, output)
+    if not command.fission:
+        # As Bazel does, for targets that name it in any build.
+        ctx.actions.write(ctx.outputs.dwp_file, "")
+    _strip(ctx, toolchain, command, output, ctx.outputs.stripped_binary)
     return [
-        DefaultInfo(executable = output, files = depset([output]), runfiles = runfiles),
+        DefaultInfo(executable = output, files = depset([output]), runfiles = _runfiles(ctx, binary, output)),
+        _run_environment(ctx, binary),
+        coverage_common.instrumented_files_info(ctx, dependency_attributes = ["binary"]),
         linked,
     ]
 
-_ATTRIBUTES = dict(TOOLCHAIN, **{
-    "binary": attr.label(
+def _binary(aspects):
+    return attr.label(
         doc = "A cc_binary, cc_test or cc_shared_library; it is compiled anew, to bitcode, and is itself not changed",
-        aspects = [_link_aspect],
+        aspects = aspects,
         cfg = _thinlto_transition,
         mandatory = True,
-    ),
-    "data": attr.label_list(doc = "Files that the program needs when it runs, besides those of `binary`", allow_files = True),
-    "fission": attr.bool(doc = "Pack split debug information into NAME.dwp (output group `dwp`); `binary` is compiled with -g"),
+    )
+
+_ATTRIBUTES = dict(TOOLCHAIN, **{
+    "binary": _binary([cc_command_aspect]),
+    # Of the configuration of `binary`, as both may have the same file.
+    "data": attr.label_list(doc = "Files that the program needs when it runs, besides those of `binary`", allow_files = True, cfg = _thinlto_transition),
+    "env": attr.string_dict(doc = "Variables besides those of `binary`"),
+    "env_inherit": attr.string_list(doc = "Variables of Bazel's own environment besides those of `binary`"),
+    "fission": attr.bool(doc = "Split debug information, as the option --fission does for all targets, and pack it into NAME.dwp"),
     "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
     "_allowlist_function_transition": attr.label(default = "@bazel_tools//tools/allowlists/function_transition_allowlist"),
 })
+
+# The names that a cc_binary gives them.
+_OUTPUTS = {
+    "dwp_file": "%{name}.dwp",
+    "stripped_binary": "%{name}.stripped",
+}
 
 distlto_link = rule(
     doc = "An existing cc_binary or cc_shared_library, linked by distributed ThinLTO.",
     implementation = _distlto_link_impl,
     attrs = _ATTRIBUTES,
     executable = True,
+    outputs = _OUTPUTS,
 )
 
 distlto_link_test = rule(
     doc = "An existing cc_test, linked by distributed ThinLTO.",
     implementation = _distlto_link_impl,
     attrs = _ATTRIBUTES,
+    outputs = _OUTPUTS,
     test = True,
 )
 

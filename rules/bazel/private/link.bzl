@@ -3,8 +3,15 @@
 DistltoIndex runs the driver on the link's line, and has the linker do its thin link and no more. Only then is known what
 each backend reads, and Bazel wants to know before. So it writes a slice for each object: a tree artifact with the
 object, what it imports and its index shard, which is the sole input of its backend (DistltoOpt). What is in archives and
-directories is not known during analysis; it is spread over a fixed number of slices by its names. Formats: docs/slices.md
-of the distlto repository.
+directories is not known during analysis; it is spread over a fixed number of slices by its names. An edit of one member
+recompiles the members in its slice, and the slices with a module that imports it. Formats: docs/slices.md of the distlto
+repository.
+
+Bazel puts every output of an action into one result, which gRPC limits to 4 MB, and a slice takes some 250 bytes of it. So
+with more than `slices` objects, all modules share `shards` slices. Names in slices are hard links to one file for each
+module. A sandbox allows no link out of it, so there they are links to a copy; "no-sandbox" for DistltoIndex saves that.
+
+No action unpacks archives: the linker reads them itself, and a slice holds the members that its backends need.
 
 DistltoLink runs the driver on the same line again. The linker does its thin link once more, and takes the native object
 that the graph names for each module. So the program is the linker's own, and the inputs are those of DistltoIndex, the
@@ -23,6 +30,22 @@ def _unique(taken, name):
 
 def _place(file):
     return file.short_path.replace("../", "external/")
+
+def relative(path, directory):
+    """`path` as seen from `directory`; both are relative to the same place."""
+    there = []
+    for part in path.split("/"):
+        if part == ".." and there and there[-1] != "..":
+            there.pop()
+        elif part not in ["", "."]:
+            there.append(part)
+    here = [part for part in directory.split("/") if part]
+    common = 0
+    for at in range(min(len(here), len(there))):
+        if here[at] != there[at]:
+            break
+        common = at + 1
+    return "/".join([".."] * (len(here) - common) + there[common:])
 
 _FLAGS = ["-fuse-ld=lld", "-flto=thin"]
 
@@ -63,7 +86,7 @@ def line_of(ctx, toolchain, output, nodes, flags, last, separate = False):
     args.add("-o", output)
     return args
 
-def link(ctx, output, line, objects, unknown, inputs, driver = None, fission = False):
+def link(ctx, output, line, objects, unknown, inputs, driver = None, dwp = None, root = None):
     """Links what is on a line to `output`.
 
     Args:
@@ -74,7 +97,8 @@ def link(ctx, output, line, objects, unknown, inputs, driver = None, fission = F
       unknown: whether the line names archives or directories, whose modules are not known yet.
       inputs: depset of all files that the line names.
       driver: path of the compiler driver; the toolchain's where absent.
-      fission: whether backends write split debug information.
+      root: path of the directory that the names of modules omit; that of the rule's own outputs where absent.
+      dwp: the File of packed debug information; where absent, backends do not split it.
 
     Returns:
       An OutputGroupInfo: `plan`, the action graph; `report`, its summary; `explain`, what each module imports; `objects`;
@@ -90,14 +114,14 @@ def link(ctx, output, line, objects, unknown, inputs, driver = None, fission = F
     request = ctx.actions.args()
     request.use_param_file("--slices=%s", use_always = True)
     request.set_param_file_format("multiline")
-    request.add_joined(["root", ctx.bin_dir.path], join_with = "\t")
+    request.add_joined(["root", root or ctx.bin_dir.path], join_with = "\t")
     slices = []
     units = []
     for object in objects:
         name = _unique(taken, _place(object))
         slice = ctx.actions.declare_directory("{}/slices/{}".format(below, name))
         native = ctx.actions.declare_file("{}/objects/{}.o".format(below, name))
-        dwo = ctx.actions.declare_file("{}/objects/{}.dwo".format(below, name)) if fission else None
+        dwo = ctx.actions.declare_file("{}/objects/{}.dwo".format(below, name)) if dwp else None
         request.add_joined(["object", name, object, slice, native], join_with = "\t", expand_directories = False)
         slices.append(slice)
         units.append(struct(label = name, slice = slice, native = native, dwo = dwo, tree = False))
@@ -140,7 +164,8 @@ def link(ctx, output, line, objects, unknown, inputs, driver = None, fission = F
         inputs = depset([graph] + natives, transitive = [inputs]),
         outputs = [output],
     )
-    dwp = _dwp(ctx, toolchain, output, [unit.dwo or unit.native for unit in units]) if fission else None
+    if dwp:
+        _dwp(ctx, toolchain, output, dwp, [unit.dwo or unit.native for unit in units])
     return OutputGroupInfo(
         dwp = depset([dwp] if dwp else []),
         explain = depset([explain]),
@@ -166,11 +191,10 @@ def _backend(ctx, toolchain, unit):
         resources = True,
     )
 
-def _dwp(ctx, toolchain, output, pieces):
+def _dwp(ctx, toolchain, output, dwp, pieces):
     """One file of all split debug information."""
     if not toolchain.dwp:
         fail("{}: split debug information needs `dwp` or `dwp_path` (llvm-dwp) in the distlto_toolchain".format(ctx.label))
-    dwp = ctx.actions.declare_file(output.basename + ".dwp")
     run(
         ctx,
         toolchain,
@@ -181,7 +205,6 @@ def _dwp(ctx, toolchain, output, pieces):
         inputs = depset([output] + pieces),
         outputs = [dwp],
     )
-    return dwp
 
 def link_nodes(ctx, output, nodes, flags, last, link_inputs, fission):
     """`link` of what targets of these rules add to it: `nodes`, dependents first."""
@@ -193,7 +216,7 @@ def link_nodes(ctx, output, nodes, flags, last, link_inputs, fission):
         objects = [object for node in nodes for object in node.objects],
         unknown = any([node.unknown or node.trees for node in nodes]),
         inputs = depset(files_of(nodes), transitive = [link_inputs]),
-        fission = fission,
+        dwp = ctx.actions.declare_file(output.basename + ".dwp") if fission else None,
     )
 
 def link_separate(ctx, output, nodes, flags, last, link_inputs):

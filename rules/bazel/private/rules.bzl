@@ -1,7 +1,7 @@
 """The rules that compile by themselves: library, import, binary, test, shared library."""
 
 load(":compile.bzl", "SOURCES", "compile_sources", "dependencies", "expand")
-load(":link.bzl", "link_nodes", "link_separate")
+load(":link.bzl", "link_nodes", "link_separate", "relative")
 load(":providers.bzl", "DistltoInfo", "node")
 load(":toolchain.bzl", "TOOLCHAIN")
 
@@ -88,14 +88,7 @@ def _import_impl(ctx):
 
 def _run_path(output, library):
     """Where `library` lies as seen from the directory of `output`, among outputs as among runfiles."""
-    here = output.short_path.split("/")[:-1]
-    there = library.short_path.split("/")[:-1]
-    common = 0
-    for at in range(min(len(here), len(there))):
-        if here[at] != there[at] or common != at:
-            break
-        common = at + 1
-    return "/".join([".."] * (len(here) - common) + there[common:])
+    return relative(library.short_path.rpartition("/")[0], output.short_path.rpartition("/")[0])
 
 def _link(ctx, output, first, separate = False):
     """Compiles `srcs` and links them with what they depend on."""

@@ -13,7 +13,7 @@ TOOLCHAIN = {
 _HOOK = "libdistlto_hook.so"
 
 # Every action of these rules.
-MNEMONICS = ["DistltoCompile", "DistltoIndex", "DistltoOpt", "DistltoLink", "DistltoDwp"]
+MNEMONICS = ["DistltoCompile", "DistltoIndex", "DistltoOpt", "DistltoLink", "DistltoDwp", "DistltoStrip"]
 
 def _program(ctx, name):
     """A program's path: a file of the build, or a path of the machine."""

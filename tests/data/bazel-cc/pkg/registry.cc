@@ -1,0 +1,4 @@
+#include "pkg/registry.h"
+static int registered;
+int add() { return ++registered; }
+int count() { return registered; }

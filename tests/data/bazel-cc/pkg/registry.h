@@ -1,0 +1,4 @@
+// Counts what registers itself.
+#pragma once
+int add();
+int count();

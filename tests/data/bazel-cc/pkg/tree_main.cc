@@ -1,0 +1,3 @@
+#include <cstdio>
+int two(int);
+int main() { std::printf("%d\n", two(1)); }
