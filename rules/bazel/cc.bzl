@@ -5,6 +5,7 @@ Apart from defs.bzl, which loads where no cc rules work.
 
 load(
     "//private:cc.bzl",
+    "distlto_shared_test",
     _distlto_cc_toolchain = "distlto_cc_toolchain",
     _distlto_link = "distlto_link",
     _distlto_link_test = "distlto_link_test",
@@ -23,12 +24,15 @@ def distlto_link(name, binary, **kwargs):
     """
     _distlto_link(name = name, binary = binary, **forwarded(binary, OF_PROGRAMS, kwargs))
 
-def distlto_link_test(name, binary, **kwargs):
+def distlto_link_test(name, binary, shared_backends = False, **kwargs):
     """An existing cc_test, linked by distributed ThinLTO.
 
     Args:
       name: of this target.
       binary: as that of `distlto_link`.
+      shared_backends: whether libraries are compiled without imports, once for all such tests. Many tests are quicker to
+        build then, and each is slower to run. Debug information is not split.
       **kwargs: as those of `distlto_link`.
     """
-    _distlto_link_test(name = name, binary = binary, **forwarded(binary, OF_PROGRAMS + OF_TESTS, kwargs))
+    test = distlto_shared_test if shared_backends else _distlto_link_test
+    test(name = name, binary = binary, **forwarded(binary, OF_PROGRAMS + OF_TESTS, kwargs))

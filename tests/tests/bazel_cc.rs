@@ -25,6 +25,7 @@ fn targets_of_the_cc_rules() -> Result<()> {
     attributes_are_taken_over(&workspace)?;
     tests_run_as_before(&workspace)?;
     programs_are_those_of_one_lld(&workspace)?;
+    tests_share_backends(&workspace)?;
     what_cannot_be_linked(&workspace)?;
     debug_information_is_split(&workspace)
 }
@@ -111,6 +112,22 @@ fn programs_are_those_of_one_lld(workspace: &Workspace) -> Result<()> {
     // The library is that of the program's own configuration, and not that of `on_shared`.
     let program = fs::read(workspace.output("pkg/on_shared_thinlto"))?;
     ensure!(!contains(&program, b"on_shared.runfiles"), "the program looks into the runfiles of another");
+    Ok(())
+}
+
+/// Two tests have one backend for each object of their libraries, and the linker compiles their own sources.
+fn tests_share_backends(workspace: &Workspace) -> Result<()> {
+    let tests = ["//pkg:one_shared_test", "//pkg:other_shared_test"];
+    let (said, actions) = workspace.test(&tests)?;
+    ensure!(said.matches("PASSED").count() == tests.len(), "{said}");
+    let backends: BTreeSet<_> =
+        actions.ran("DistltoOpt").into_iter().filter_map(|path| path.rsplit('/').next()).collect();
+    ensure!(backends == ["always.o.separate.o", "registry.o.separate.o"].into(), "{actions}");
+    ensure!(actions.ran("DistltoOpt").len() == backends.len(), "{actions}");
+    ensure!(
+        actions.ran("DistltoIndex").is_empty() && actions.ran("DistltoLink").len() == tests.len(),
+        "{actions}"
+    );
     Ok(())
 }
 

@@ -7,6 +7,7 @@ libraries of the build stay shared, and each is a link of its own, in process.
 
 load("@rules_cc//cc/common:cc_common.bzl", "cc_common")
 load(":cc_command.bzl", "CcCommandInfo", "add_line", "cc_command_aspect")
+load(":cc_shared.bzl", "NativeObjectsInfo", "native_objects_aspect")
 load(":link.bzl", "link")
 load(":toolchain.bzl", "SETTINGS", "TOOLCHAIN", "find_toolchain", "programs", "run", "toolchain_of")
 
@@ -17,6 +18,9 @@ _LLD = "-fuse-ld=lld"
 
 def _thinlto_transition_impl(settings, attr):
     fission = attr.fission or settings[_OPTION + "compilation_mode"] in settings[_OPTION + "fission"]
+
+    # Shared backends serve links with other names for split debug information.
+    fission = fission and not hasattr(attr, "shared_backends")
     return {
         _FISSION: fission,
         _OPTION + "copt": settings[_OPTION + "copt"] + [_THINLTO] + (["-g", "-gsplit-dwarf"] if fission else []),
@@ -92,6 +96,23 @@ def _link(ctx, toolchain, command, output):
         dwp = ctx.outputs.dwp_file if command.fission else None,
     )
 
+def _link_shared(ctx, toolchain, command, output, pairs):
+    """Links `output` from the libraries' objects without imports."""
+    line = ctx.actions.args()
+    found = add_line(line, command, output, {pair.bitcode.path: pair.native for pair in pairs.to_list()})
+    _finish(line, toolchain, [])
+    run(
+        ctx,
+        toolchain,
+        "DistltoLink",
+        "Linking {} without imports".format(output.short_path),
+        executable = command.argv[0],
+        arguments = [line],
+        inputs = found.inputs,
+        outputs = [output],
+    )
+    return OutputGroupInfo(objects = depset(found.objects))
+
 def _finish(line, toolchain, flags):
     line.use_param_file("@%s", use_always = True)
     line.set_param_file_format("shell")
@@ -104,7 +125,10 @@ def _distlto_link_impl(ctx):
     command = binary[CcCommandInfo]
     suffix = ".so" if ".so" in command.output.basename and not ctx.label.name.endswith(".so") else ""
     output = ctx.actions.declare_file(ctx.label.name + suffix)
-    linked = _link(ctx, toolchain, command, output)
+    if NativeObjectsInfo in binary:
+        linked = _link_shared(ctx, toolchain, command, output, binary[NativeObjectsInfo].pairs)
+    else:
+        linked = _link(ctx, toolchain, command, output)
     if not command.fission:
         # As Bazel does, for targets that name it in any build.
         ctx.actions.write(ctx.outputs.dwp_file, "")
@@ -153,6 +177,18 @@ distlto_link_test = rule(
     doc = "An existing cc_test, linked by distributed ThinLTO.",
     implementation = _distlto_link_impl,
     attrs = _ATTRIBUTES,
+    outputs = _OUTPUTS,
+    test = True,
+)
+
+distlto_shared_test = rule(
+    doc = "An existing cc_test, linked from objects of libraries that all such tests share.",
+    implementation = _distlto_link_impl,
+    attrs = dict(
+        _ATTRIBUTES,
+        binary = _binary([cc_command_aspect, native_objects_aspect]),
+        shared_backends = attr.bool(default = True, doc = "For the transition: debug information is not split"),
+    ),
     outputs = _OUTPUTS,
     test = True,
 )

@@ -100,13 +100,14 @@ _STRIP = "-Wl,-S"
 _WHOLE = ["-Wl,-whole-archive", "-Wl,--whole-archive"]
 _NOT_WHOLE = ["-Wl,-no-whole-archive", "-Wl,--no-whole-archive"]
 
-def add_line(line, command, output):
+def add_line(line, command, output, natives = {}):
     """Adds the words of the link after the driver, with objects in place of libraries.
 
     Args:
       line: Args.
       command: a CcCommandInfo.
       output: the File to link.
+      natives: dict of paths of bitcode to machine code that is linked in its place.
 
     Returns:
       A struct: `objects`, those on the line; `unknown`, whether archives or directories hold others; `inputs`.
@@ -131,11 +132,15 @@ def add_line(line, command, output):
             pass
         elif command.objects.get(word):
             replaced[word] = None
-            of_library = command.objects[word]
+            of_library = [natives.get(object.path, object) for object in command.objects[word]]
             objects += of_library
             line.add_all([] if whole else ["-Wl,--start-lib"])
             line.add_all(of_library)
             line.add_all([] if whole else ["-Wl,--end-lib"])
+        elif word in natives:
+            replaced[word] = None
+            objects.append(natives[word])
+            line.add(natives[word])
         elif file and file.is_directory:
             objects.append(file)
             line.add_all([file])

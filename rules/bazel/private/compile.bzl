@@ -1,5 +1,6 @@
 """Sources to ThinLTO bitcode, by clang itself: what these rules do where no cc rules are to be had."""
 
+load(":link.bzl", "compile_alone")
 load(":providers.bzl", "DistltoInfo")
 load(":toolchain.bzl", "find_toolchain", "run")
 
@@ -84,7 +85,7 @@ def compile_sources(ctx, below):
         elif src.extension in _C + _CXX + _ASSEMBLY:
             object = _compile(ctx, toolchain, src, [flags, exported, local], compile_headers, below)
             objects.append(object)
-            separate.append(object if src.extension in _ASSEMBLY else _separate(ctx, toolchain, object))
+            separate.append(object if src.extension in _ASSEMBLY else compile_alone(ctx, toolchain, object))
         else:
             fail("{}: {} is no source, header, object or archive".format(ctx.label, src.short_path))
     return struct(
@@ -136,18 +137,3 @@ def _name_of(ctx, src):
     package = ctx.label.package + "/"
     name = src.short_path
     return name[len(package):] if name.startswith(package) else name.replace("../", "external/")
-
-def _separate(ctx, toolchain, object):
-    """The object compiled without imports, so that links can share it. Compiled only where a link asks for it."""
-    out = ctx.actions.declare_file("{}.separate.o".format(object.basename), sibling = object)
-    run(
-        ctx,
-        toolchain,
-        "DistltoOpt",
-        "Compiling {} without imports".format(object.short_path),
-        executable = toolchain.distlto,
-        arguments = ["opt", "--out", out.path, "--input", object.path, "--index", "/dev/null", "--", toolchain.clangxx],
-        inputs = depset([object]),
-        outputs = [out],
-    )
-    return out

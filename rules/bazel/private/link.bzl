@@ -233,3 +233,18 @@ def link_separate(ctx, output, nodes, flags, last, link_inputs):
         inputs = depset(pieces, transitive = [link_inputs]),
         outputs = [output],
     )
+
+def compile_alone(ctx, toolchain, object):
+    """The object compiled without imports, so that links can share it. Compiled only where a link asks for it."""
+    out = ctx.actions.declare_file("{}.separate.o".format(object.basename), sibling = object)
+    run(
+        ctx,
+        toolchain,
+        "DistltoOpt",
+        "Compiling {} without imports".format(object.short_path),
+        executable = toolchain.distlto,
+        arguments = ["opt", "--out", out.path, "--input", object.path, "--index", "/dev/null", "--", toolchain.clangxx],
+        inputs = depset([object]),
+        outputs = [out],
+    )
+    return out

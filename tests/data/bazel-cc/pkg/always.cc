@@ -1,0 +1,2 @@
+#include "pkg/registry.h"
+static int once = add();

@@ -1,0 +1,2 @@
+#include "pkg/registry.h"
+int main() { return count() == 1 ? 0 : 1; }
