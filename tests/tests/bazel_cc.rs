@@ -72,6 +72,9 @@ fn attributes_are_taken_over(workspace: &Workspace) -> Result<()> {
                  attr(args, words, attr(testonly, 1, //pkg:all)))))))";
     let found = query(workspace, &[found])?;
     ensure!(found.split_whitespace().eq(["//pkg:plain_test", "//pkg:plain_thinlto_test"]), "{found}");
+    // Which names its binary with the package.
+    let found = query(workspace, &["attr(size, large, //pkg:all)"])?;
+    ensure!(found.split_whitespace().eq(["//pkg:short_test", "//pkg:short_thinlto_test"]), "{found}");
     Ok(())
 }
 

@@ -88,8 +88,9 @@ def forwarded(binary, names, given):
       dict of attributes.
     """
     attributes = dict(given)
-    same_package = type(binary) == "string" and (binary.startswith(":") or not (":" in binary or "/" in binary))
-    found = native.existing_rule(binary.lstrip(":")) if same_package else None
+    own = "//{}:".format(native.package_name())
+    label = str(binary)
+    found = native.existing_rule(label[len(own):] if label.startswith(own) else label.lstrip(":"))
     for name in names if found else []:
         value = found.get(name)
 
