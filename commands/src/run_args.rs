@@ -31,6 +31,7 @@ use distlto_executor::run;
 use distlto_executor::schedule::Policy;
 use distlto_executor::schedule::memory::Limit;
 use distlto_executor::schedule::tokens;
+use distlto_planner::words::Word;
 use distlto_record::progress::{Profile, Progress, Reporter, Style};
 use jobserver::Client;
 
@@ -128,11 +129,11 @@ pub struct RunArgs {
 
 /// The options of [`RunArgs`] as a command line has them, for another process that runs actions of this one.
 #[derive(Debug, Clone, Default)]
-pub struct Given(Vec<String>);
+pub struct Given(Vec<Word>);
 
 impl Given {
     /// The words, with absolute paths.
-    pub fn words(&self) -> impl Iterator<Item = String> {
+    pub fn words(&self) -> impl Iterator<Item = Word> {
         self.0.iter().cloned()
     }
 }
@@ -157,7 +158,7 @@ impl FromArgMatches for Given {
                 continue;
             }
             if !arg.get_action().takes_values() {
-                words.push(format!("--{name}"));
+                words.push(format!("--{name}").into_bytes());
                 continue;
             }
             let is_path = arg.get_value_parser().type_id() == TypeId::of::<PathBuf>();
@@ -165,7 +166,7 @@ impl FromArgMatches for Given {
                 // The other process may run elsewhere.
                 let absolute = is_path.then(|| std::path::absolute(value).ok()).flatten();
                 let value = absolute.map_or_else(|| value.to_owned(), PathBuf::into_os_string);
-                words.push(format!("--{name}={}", value.display()));
+                words.push([format!("--{name}=").as_bytes(), value.as_encoded_bytes()].concat());
             }
         }
         Ok(Self(words))

@@ -3,8 +3,9 @@
 //! Programs for Windows run under wine; nothing here runs a Mach-O program. The campaigns with `--format` have random programs.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
@@ -274,6 +275,24 @@ fn a_distributor_has_the_options_of_the_link() -> Result<()> {
     let ended = succeed(&mut link.link(&["link", "--cache", "kept", "--json"], &[])?)?;
     let events = String::from_utf8_lossy(&ended.stdout);
     ensure!(events.contains("\"cached\":2") && events.contains("\"ran\":0"), "{events}");
+    Ok(())
+}
+
+/// A path of such an option may be no text.
+#[test]
+fn a_distributor_has_paths_byte_for_byte() -> Result<()> {
+    let cache = OsStr::from_bytes(b"kept-\xff");
+    for (name, format) in [("coff-bytes", Format::Coff), ("mingw-bytes", Format::MinGw)] {
+        let link = windows(name, format, false, ARCHIVE)?;
+        let line = link.link(&["link"], &[])?;
+        let mut command = Command::new(distlto::binary()?);
+        command.arg("link").arg("--cache").arg(cache).args(line.get_args().skip(1));
+        command.current_dir(&link.folder.path);
+        store::give(&mut command);
+        succeed(&mut command)?;
+        let kept = link.folder.path.join(cache).join("results-v1");
+        ensure!(kept.is_dir(), "{name}: the distributor has not used --cache: {:?}", link.files()?);
+    }
     Ok(())
 }
 

@@ -19,7 +19,7 @@ use distlto_planner::linker::flavour::Flavour;
 use distlto_planner::linker::help::Help;
 use distlto_planner::linker::options::last;
 use distlto_planner::recorded_flags::FlagRecords;
-use distlto_planner::words::{Word, lossy, shell_line};
+use distlto_planner::words::{Word, lossy, shell_line, word_of};
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::message::say;
 use distlto_prepare::mutex::lock;
@@ -301,33 +301,37 @@ impl Service<'_> {
     pub fn distributed(&self, asking: &Asking) -> Result<Vec<Word>, LinkError> {
         let own = std::env::current_exe().map_err(IoError::on("find", "this program"))?;
         let (options, compilation) = (&self.options.run, &asking.compilation);
+        let spelled = |name: &str, value: &[u8]| match compilation.flavour {
+            Some(flavour) => flavour.spelled(name, value),
+            None => [format!("--{name}=").as_bytes(), value].concat(),
+        };
+        let distributor = word_of(own.with_file_name(DISTRIBUTE).into_os_string());
         let mut words = vec![
-            format!("--{DISTRIBUTOR}={}", own.with_file_name(DISTRIBUTE).display()),
-            format!("--thinlto-remote-compiler={}", compilation.compiler),
+            spelled(DISTRIBUTOR, &distributor),
+            spelled("thinlto-remote-compiler", compilation.compiler.as_bytes()),
         ];
         match compilation.flavour {
             None => {
                 let dropped = dropped::of_link_line(asking.link.line.arguments());
-                words.extend(dropped.iter().flat_map(|dropped| dropped.remedy.lld_words()));
+                let remedies = dropped.iter().flat_map(|dropped| dropped.remedy.lld_words());
+                words.extend(remedies.map(String::into_bytes));
             }
             Some(_) => {
                 let args = compilation.flags.args.iter();
-                words.extend(args.map(|argument| format!("--thinlto-remote-compiler-arg={argument}")));
+                words.extend(args.map(|it| spelled("thinlto-remote-compiler-arg", it.as_bytes())));
             }
         }
         let is_completed = compilation.flavour.is_some() && compilation.is_completed;
         let implied = compilation.jobs.filter(|_| options.jobs.is_none());
-        let arguments = implied.map(|jobs| format!("-j{jobs}")).into_iter().chain(options.given.words());
+        let implied = implied.map(|jobs| format!("-j{jobs}").into_bytes());
         let name = lossy(&self.command[0]);
         let is_build = program(&name, self.command.get(1).map(Vec::as_slice)) == ProgramKind::OtherDriver;
         // A build prints too.
         let is_quiet = is_build && !(options.verbose || options.quiet || options.json);
         let more = [(true, "--own-store"), (is_quiet, "--quiet"), (is_completed, "--complete-shards")];
-        let more = more.into_iter().filter(|(is_given, _)| *is_given).map(|(_, word)| word.to_owned());
-        let arguments = arguments.chain(more);
-        words.extend(arguments.map(|argument| format!("--thinlto-distributor-arg={argument}")));
-        let spelled = |word: String| compilation.flavour.map_or(word.clone(), |it| it.spelled(&word));
-        let mut words: Vec<Word> = words.into_iter().map(|word| spelled(word).into_bytes()).collect();
+        let more = more.into_iter().filter(|(is_given, _)| *is_given).map(|(_, word)| word.into());
+        let arguments = implied.into_iter().chain(options.given.words()).chain(more);
+        words.extend(arguments.map(|argument| spelled("thinlto-distributor-arg", &argument)));
         words.extend(compilation.resolving().filter(|_| is_completed));
         Ok(words)
     }

@@ -67,14 +67,14 @@ impl Flavour {
         matches!(self, Self::Coff | Self::MinGw)
     }
 
-    /// An option of ELF's linker, with its value after `=`, as this linker takes it.
-    pub fn spelled(self, word: &str) -> String {
-        let coff = || word.trim_start_matches('-').replacen('=', ":", 1);
-        match self {
-            Self::MachO | Self::Wasm => word.to_owned(),
-            Self::Coff => format!("/{}", coff()),
-            Self::MinGw => format!("-Xlink=/{}", coff()),
-        }
+    /// How this linker takes an option that it shares with ELF's.
+    pub fn spelled(self, name: &str, value: &[u8]) -> Word {
+        let option = match self {
+            Self::MachO | Self::Wasm => format!("--{name}="),
+            Self::Coff => format!("/{name}:"),
+            Self::MinGw => format!("-Xlink=/{name}:"),
+        };
+        [option.as_bytes(), value].concat()
     }
 
     /// Whether a linker of this version names members of archives so that they can be found. ld64.lld 16 runs archive,
