@@ -202,13 +202,13 @@ impl Windows {
     }
 
     /// Links by distlto: the program is the linker's own. Returns what was printed, and the exit code of the program.
-    fn served(&self) -> Result<(String, Option<i32>)> {
+    fn served(&self, more: &[&str]) -> Result<(String, Option<i32>)> {
         let program = self.folder.path.join("program.exe");
-        succeed(&mut self.link(&[], &[])?)?;
+        succeed(&mut self.link(&[], more)?)?;
         let expected = fs::read(&program)?;
         let before = self.files()?;
         fs::remove_file(&program)?;
-        let ended = succeed(&mut self.link(&["link", "-v"], &[])?)?;
+        let ended = succeed(&mut self.link(&["link", "-v"], more)?)?;
         let said = String::from_utf8_lossy(&ended.stderr).into_owned();
         ensure!(fs::read(&program)? == expected, "other bytes than the linker's\n{said}");
         ensure!(self.files()? == before, "other files than the linker's: {:?}", self.files()?);
@@ -224,13 +224,13 @@ impl Windows {
         };
         self.folder.write("main.c", main)?;
         compile(&self.folder, self.format, "main")?;
-        let (said, code) = self.served()?;
+        let (said, code) = self.served(&[])?;
         ensure!(ran(&said).len() == 2 && code == Some(codes[0]), "{code:?}\n{said}");
-        let (said, _) = self.served()?;
+        let (said, _) = self.served(&[])?;
         ensure!(ran(&said).is_empty() && said.contains("2 from the cache"), "{said}");
         self.folder.write("main.c", main.replace("part(3)", "part(4)"))?;
         compile(&self.folder, self.format, "main")?;
-        let (said, code) = self.served()?;
+        let (said, code) = self.served(&[])?;
         ensure!(matches!(&ran(&said)[..], [one] if one.contains("opt main.o")), "{said}");
         ensure!(code == Some(codes[1]), "{code:?}\n{said}");
         Ok(())
@@ -263,6 +263,32 @@ fn mingws_linker_calls_the_distributor() -> Result<()> {
 fn imports_of_the_same_link_are_local() -> Result<()> {
     windows("coff-imports", Format::Coff, true, OBJECTS)?.check(IMPORTING, [32, 39])?;
     windows("mingw-imports", Format::MinGw, false, OBJECTS)?.check(IMPORTING, [32, 39])
+}
+
+/// Straight-line code and loops, which the linker vectorises from the second level on.
+#[test]
+fn backends_for_windows_optimise_as_the_linker() -> Result<()> {
+    let source = "struct pair { long long a, b; };\nstruct pair *volatile to, *volatile from;\nint part(int);\n\
+        static int sums[64];\n\
+        __attribute__((noinline)) static void fill(struct pair *restrict x, const struct pair *restrict y) {\n\
+          x->a = y->a ^ 17;\n  x->b = y->b ^ 18;\n}\n\
+        int main(void) {\n  static struct pair x, y;\n  to = &x;\n  from = &y;\n  fill(to, from);\n\
+          for (int i = 0; i < 64; i++) sums[i] += (sums[63 - i] ^ i) * 3;\n\
+          return (int)x.a + part(1) + sums[part(0)];\n}\n";
+    for (name, format) in [("coff-levels", Format::Coff), ("mingw-levels", Format::MinGw)] {
+        let link = windows(name, format, false, OBJECTS)?;
+        link.folder.write("main.c", source)?;
+        compile(&link.folder, format, "main")?;
+        for level in 1..4 {
+            let option = match format {
+                Format::MinGw => format!("-Wl,--lto-O{level}"),
+                _ => format!("-Wl,/opt:lldlto={level}"),
+            };
+            let (said, code) = link.served(&[&option])?;
+            ensure!(code == Some(24), "level {level}: {code:?}\n{said}");
+        }
+    }
+    Ok(())
 }
 
 /// Options of `distlto link` reach the distributor.

@@ -41,7 +41,7 @@ const SHARED: [&str; 9] = [
     "lto-debug-pass-manager",
     "reproduce",
 ];
-/// These flavours leave `PipelineTuningOptions` at its defaults: at each level, loops are vectorised and unrolled, and
+/// Those that ask leave `PipelineTuningOptions` at its defaults: at each level, loops are vectorised and unrolled, and
 /// straight-line code is not vectorised.
 const TUNING: [&str; 3] = ["-fvectorize", "-funroll-loops", "-fno-slp-vectorize"];
 /// The oldest version of ld64.lld that is known to name members with parentheses.
@@ -209,7 +209,7 @@ impl Flavour {
                 // The linker itself gives its distributor the flags of every line. The linker's own objects have neither a
                 // time nor the compiler's command line.
                 let plain = ["-mno-incremental-linker-compatible", "-Xclang", NO_COMMAND_LINE];
-                args = plain.into_iter().chain(TUNING).map(str::to_owned).collect();
+                args = plain.map(str::to_owned).into();
                 // The compiler's default is the linker's: independent of the place, but for 32 bits of x86.
                 raw.relocatable = true;
                 relocatable = Relocatable::UpToCompiler;
