@@ -13,6 +13,7 @@ use anyhow::{Result, ensure};
 use distlto_tests::campaign::formats::{Format, LIBRARY};
 use distlto_tests::campaign::windows;
 use distlto_tests::distlto;
+use distlto_tests::engine;
 use distlto_tests::folder::Folder;
 use distlto_tests::run::{capture, fail, succeed};
 use distlto_tests::store;
@@ -142,6 +143,34 @@ fn webassembly_is_served() -> Result<()> {
     is_served("wasm-served", Format::Wasm)
 }
 
+/// The linker's line of emcc, in a response file.
+#[test]
+fn webassembly_is_served_as_emscripten_links_it() -> Result<()> {
+    let folder = project("wasm-emscripten", Format::Wasm)?;
+    for name in ["main", "part"] {
+        let mut clang = tool(&folder, "clang")?;
+        clang.args(["--target=wasm32-unknown-emscripten", "-O2", "-flto=thin", "-c", &format!("{name}.c")]);
+        succeed(&mut clang)?;
+    }
+    succeed(tool(&folder, "llvm-ar")?.args(["rcs", "libpart.a", "part.o"]))?;
+    let line = "-o program main.o -L. -lpart -mllvm -combiner-global-alias-analysis=false \
+        -mllvm -enable-emscripten-sjlj -mllvm -disable-lsr --lto-O3 --import-undefined --strip-debug \
+        --export-if-defined=__main_argc_argv --export-if-defined=main --export-table -z stack-size=5242880 \
+        --initial-memory=16777216 --max-memory=16777216 --stack-first --table-base=1 --no-entry";
+    folder.write("emscripten.rsp", line)?;
+    succeed(tool(&folder, "wasm-ld")?.arg("@emscripten.rsp"))?;
+    let program = folder.path.join("program");
+    let expected = fs::read(&program)?;
+    fs::remove_file(&program)?;
+    let mut command = Command::new(distlto::binary()?);
+    command.args(["link", "-v", "--"]).arg(folder.toolchain.tool("wasm-ld")?).arg("@emscripten.rsp");
+    store::give(command.current_dir(&folder.path));
+    let said = String::from_utf8_lossy(&succeed(&mut command)?.stderr).into_owned();
+    ensure!(said.contains("2 of 2 backends were out of date") && !said.contains("itself"), "{said}");
+    ensure!(fs::read(&program)? == expected, "other bytes than the linker's");
+    Ok(())
+}
+
 #[test]
 fn graphs_of_other_formats_make_the_linkers_program() -> Result<()> {
     has_a_graph("macho-graph", Format::Macho)?;
@@ -161,20 +190,35 @@ const DIRECT: [&str; 6] =
 const IMPORTING: &str = "__declspec(dllimport) int part(int);\n__declspec(dllimport) extern int kept;\n\
     int main(void) { int (*volatile taken)(int) = part; return part(3) + taken(1) + kept; }\n";
 
+/// The command that links.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Caller {
+    /// clang with the options of GNU's driver.
+    Driver,
+    /// clang with those of MSVC's.
+    ClangCl,
+    /// The linker itself, with a response file.
+    Linker,
+}
+
 /// A link for Windows.
 struct Windows {
     folder: Folder,
     format: Format,
-    /// Whether the command is `lld-link` with a response file, in place of a driver.
-    is_direct: bool,
+    by: Caller,
     inputs: [&'static str; 2],
 }
 
 impl Windows {
     /// The link by the linker alone, or by distlto with these words.
     fn link(&self, words: &[&str], more: &[&str]) -> Result<Command> {
-        let driver = if self.format == Format::MinGw { "clang++" } else { "clang" };
-        let linker = self.folder.toolchain.tool(if self.is_direct { "lld-link" } else { driver })?;
+        let name = match self.by {
+            Caller::Driver if self.format == Format::MinGw => "clang++",
+            Caller::Driver => "clang",
+            Caller::ClangCl => "clang-cl",
+            Caller::Linker => "lld-link",
+        };
+        let linker = self.folder.toolchain.tool(name)?;
         let mut command = match words {
             [] => Command::new(linker),
             _ => {
@@ -185,13 +229,20 @@ impl Windows {
         };
         command.current_dir(&self.folder.path);
         store::give(&mut command);
-        if self.is_direct {
-            let all = [&DIRECT[..], &self.inputs, more, &["/out:program.exe"]].concat();
-            self.folder.write("line.rsp", all.join("\r\n"))?;
-            command.arg("@line.rsp");
-        } else {
-            command.arg(self.format.target()).args(self.inputs).args(self.format.link_words()).args(more);
-            command.args(["-o", "program.exe"]);
+        match self.by {
+            Caller::Driver => {
+                command.arg(self.format.target()).args(self.inputs).args(self.format.link_words()).args(more);
+                command.args(["-o", "program.exe"]);
+            }
+            Caller::ClangCl => {
+                command.args([self.format.target(), "/clang:-flto=thin", "-fuse-ld=lld"]);
+                command.args(self.inputs).args(["-o", "program.exe", "/link"]).args(DIRECT).args(more);
+            }
+            Caller::Linker => {
+                let all = [&DIRECT[..], &self.inputs, more, &["/out:program.exe"]].concat();
+                self.folder.write("line.rsp", all.join("\r\n"))?;
+                command.arg("@line.rsp");
+            }
         }
         Ok(command)
     }
@@ -237,8 +288,8 @@ impl Windows {
     }
 }
 
-fn windows(name: &str, format: Format, is_direct: bool, inputs: [&'static str; 2]) -> Result<Windows> {
-    Ok(Windows { folder: project(name, format)?, format, is_direct, inputs })
+fn windows(name: &str, format: Format, by: Caller, inputs: [&'static str; 2]) -> Result<Windows> {
+    Ok(Windows { folder: project(name, format)?, format, by, inputs })
 }
 
 const ARCHIVE: [&str; 2] = ["main.o", "libpart.a"];
@@ -246,23 +297,28 @@ const OBJECTS: [&str; 2] = ["main.o", "part.o"];
 
 #[test]
 fn a_driver_for_msvc_calls_the_distributor() -> Result<()> {
-    windows("coff", Format::Coff, false, ARCHIVE)?.check(MAIN, [25, 32])
+    windows("coff", Format::Coff, Caller::Driver, ARCHIVE)?.check(MAIN, [25, 32])
+}
+
+#[test]
+fn clang_cl_calls_the_distributor() -> Result<()> {
+    windows("coff-clang-cl", Format::Coff, Caller::ClangCl, ARCHIVE)?.check(MAIN, [25, 32])
 }
 
 #[test]
 fn lld_link_with_a_response_file_calls_the_distributor() -> Result<()> {
-    windows("coff-direct", Format::Coff, true, ARCHIVE)?.check(MAIN, [25, 32])
+    windows("coff-direct", Format::Coff, Caller::Linker, ARCHIVE)?.check(MAIN, [25, 32])
 }
 
 #[test]
 fn mingws_linker_calls_the_distributor() -> Result<()> {
-    windows("mingw", Format::MinGw, false, ARCHIVE)?.check(MAIN, [25, 32])
+    windows("mingw", Format::MinGw, Caller::Driver, ARCHIVE)?.check(MAIN, [25, 32])
 }
 
 #[test]
 fn imports_of_the_same_link_are_local() -> Result<()> {
-    windows("coff-imports", Format::Coff, true, OBJECTS)?.check(IMPORTING, [32, 39])?;
-    windows("mingw-imports", Format::MinGw, false, OBJECTS)?.check(IMPORTING, [32, 39])
+    windows("coff-imports", Format::Coff, Caller::Linker, OBJECTS)?.check(IMPORTING, [32, 39])?;
+    windows("mingw-imports", Format::MinGw, Caller::Driver, OBJECTS)?.check(IMPORTING, [32, 39])
 }
 
 /// Straight-line code and loops, which the linker vectorises from the second level on.
@@ -276,7 +332,7 @@ fn backends_for_windows_optimise_as_the_linker() -> Result<()> {
           for (int i = 0; i < 64; i++) sums[i] += (sums[63 - i] ^ i) * 3;\n\
           return (int)x.a + part(1) + sums[part(0)];\n}\n";
     for (name, format) in [("coff-levels", Format::Coff), ("mingw-levels", Format::MinGw)] {
-        let link = windows(name, format, false, OBJECTS)?;
+        let link = windows(name, format, Caller::Driver, OBJECTS)?;
         link.folder.write("main.c", source)?;
         compile(&link.folder, format, "main")?;
         for level in 1..4 {
@@ -291,10 +347,49 @@ fn backends_for_windows_optimise_as_the_linker() -> Result<()> {
     Ok(())
 }
 
+/// The first link runs backends on an engine. The second one has another store, and finds their objects there.
+fn runs_on_an_engine(
+    folder: &Folder,
+    program: &str,
+    link: impl Fn(&[&str]) -> Result<Command>,
+) -> Result<()> {
+    let program = folder.path.join(program);
+    succeed(&mut link(&[])?)?;
+    let expected = fs::read(&program)?;
+    for (store, expected_text) in
+        [("first", "of them on the engine"), ("second", "2 backends (2 from the cache)")]
+    {
+        fs::remove_file(&program)?;
+        let words =
+            ["link", "-v", "-j1", "--remote", engine::url()?, "--remote-fallback=never", "--cache", store];
+        let mut command = link(&words)?;
+        // Nothing is dropped since a machine is slow.
+        command.env("DISTLTO_REMOTE_UPLOAD_TIME", "10m");
+        let said = String::from_utf8_lossy(&succeed(&mut command)?.stderr).into_owned();
+        ensure!(said.contains(expected_text), "{said}");
+        ensure!(fs::read(&program)? == expected, "{store}: other bytes than the linker's\n{said}");
+    }
+    Ok(())
+}
+
+#[test]
+fn backends_of_other_formats_run_on_an_engine() -> Result<()> {
+    for (name, format) in [("macho-engine", Format::Macho), ("wasm-engine", Format::Wasm)] {
+        let folder = project(name, format)?;
+        let by = |words: &[&str]| link(&folder, format, (!words.is_empty()).then_some(words));
+        runs_on_an_engine(&folder, "program", by)?;
+    }
+    for (name, format) in [("coff-engine", Format::Coff), ("mingw-engine", Format::MinGw)] {
+        let made = windows(name, format, Caller::Driver, ARCHIVE)?;
+        runs_on_an_engine(&made.folder, "program.exe", |words| made.link(words, &[]))?;
+    }
+    Ok(())
+}
+
 /// Options of `distlto link` reach the distributor.
 #[test]
 fn a_distributor_has_the_options_of_the_link() -> Result<()> {
-    let link = windows("coff-options", Format::Coff, true, ARCHIVE)?;
+    let link = windows("coff-options", Format::Coff, Caller::Linker, ARCHIVE)?;
     succeed(&mut link.link(&["link", "--cache", "kept", "-j1"], &[])?)?;
     let kept = link.folder.path.join("kept/results-v1");
     ensure!(kept.is_dir(), "the distributor has not used --cache");
@@ -309,7 +404,7 @@ fn a_distributor_has_the_options_of_the_link() -> Result<()> {
 fn a_distributor_has_paths_byte_for_byte() -> Result<()> {
     let cache = OsStr::from_bytes(b"kept-\xff");
     for (name, format) in [("coff-bytes", Format::Coff), ("mingw-bytes", Format::MinGw)] {
-        let link = windows(name, format, false, ARCHIVE)?;
+        let link = windows(name, format, Caller::Driver, ARCHIVE)?;
         let line = link.link(&["link"], &[])?;
         let mut command = Command::new(distlto::binary()?);
         command.arg("link").arg("--cache").arg(cache).args(line.get_args().skip(1));
@@ -326,7 +421,7 @@ fn a_distributor_has_paths_byte_for_byte() -> Result<()> {
 #[test]
 fn a_failed_backend_leaves_the_earlier_program_for_windows() -> Result<()> {
     for (name, format) in [("coff-failed", Format::Coff), ("mingw-failed", Format::MinGw)] {
-        let link = windows(name, format, false, ARCHIVE)?;
+        let link = windows(name, format, Caller::Driver, ARCHIVE)?;
         let script = link.folder.write("compiler", "#!/bin/sh\nexit 9\n")?;
         fs::set_permissions(&script, fs::Permissions::from_mode(0o755))?;
         let program = link.folder.write("program.exe", "the earlier program")?;
@@ -341,7 +436,7 @@ fn a_failed_backend_leaves_the_earlier_program_for_windows() -> Result<()> {
 
 #[test]
 fn lld_link_makes_an_archive_by_itself() -> Result<()> {
-    let link = windows("coff-library", Format::Coff, true, ARCHIVE)?;
+    let link = windows("coff-library", Format::Coff, Caller::Linker, ARCHIVE)?;
     let mut command = Command::new(distlto::binary()?);
     command.args(["link", "-v", "--"]).arg(link.folder.toolchain.tool("lld-link")?);
     command.args(["/lib", "main.o", "part.o", "/out:both.lib"]).current_dir(&link.folder.path);
@@ -353,7 +448,7 @@ fn lld_link_makes_an_archive_by_itself() -> Result<()> {
 
 #[test]
 fn links_for_windows_that_have_a_distributor_or_save_temporaries_are_left_alone() -> Result<()> {
-    let link = windows("coff-alone", Format::Coff, true, ARCHIVE)?;
+    let link = windows("coff-alone", Format::Coff, Caller::Linker, ARCHIVE)?;
     for (words, why) in [
         (&["/thinlto-distributor:/bin/false", "/thinlto-remote-compiler:/bin/false"][..], "of its own"),
         (&["/lldsavetemps"], "only the linker's own backends write"),
