@@ -52,3 +52,13 @@ fn gn() -> Result<()> {
 fn ninja() -> Result<()> {
     recipe("ninja", "in 1 of 2 links")
 }
+
+#[test]
+fn cmake_by_one_word() -> Result<()> {
+    recipe("cmake-word", "in 1 of 2 links")
+}
+
+#[test]
+fn meson_by_one_word() -> Result<()> {
+    recipe("meson-word", "in 3 of 3 links")
+}

@@ -75,4 +75,22 @@ pub const EXAMPLES: &[Project] = &[
         edit: ("main.c", "  char text[16];\n", C),
         ..NONE
     },
+    Project {
+        name: "cmake-word",
+        recipe: "CMake",
+        variant: "word",
+        sources: Sources::Example("cmake"),
+        tools: &[CMAKE, MAKE],
+        edit: ("total.cpp", "  double sum = 0;\n", C),
+        ..NONE
+    },
+    Project {
+        name: "meson-word",
+        recipe: "Meson",
+        variant: "word",
+        sources: Sources::Example("meson"),
+        tools: &[MESON, NINJA],
+        edit: ("calendar.c", "  int past = year - 1;\n", C),
+        ..NONE
+    },
 ];
