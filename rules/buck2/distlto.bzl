@@ -9,7 +9,7 @@ The thin link writes shards and plans; what a backend reads is known only then, 
 dynamic_output that reads its own plan. A backend's inputs are its module, its shard and exactly the modules it imports:
 of an archive only the imported members. Members that the linker does not load are not compiled.
 
-Formats of the files between the steps: docs/buck2.md of the distlto repository.
+Formats of the files between the steps: docs/buck2-files.md of the distlto repository.
 """
 
 # --- tools and toolchain ---------------------------------------------------------------------------------------------

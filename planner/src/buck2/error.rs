@@ -44,7 +44,7 @@ pub enum MetaError {
     #[error("{}: {problem}", file.display())]
     #[diagnostic(
         code(distlto::bad_input),
-        help("docs/buck2.md describes the file; a prelude that writes another one needs another distlto")
+        help("docs/buck2-files.md describes the file; a prelude that writes another one needs another distlto")
     )]
     Content {
         /// The meta file.
@@ -58,7 +58,7 @@ pub enum MetaError {
     )]
     #[diagnostic(
         code(distlto::bad_input),
-        help("docs/buck2.md describes the file; a prelude that writes another one needs another distlto")
+        help("docs/buck2-files.md describes the file; a prelude that writes another one needs another distlto")
     )]
     NoMergedOutput {
         /// The meta file.
