@@ -100,7 +100,9 @@ pub fn run(args: &IndexArgs, cancel: &Cancel) -> Result<u8, LinkError> {
     let directory = args.index.clone().unwrap_or_else(own);
     let reach = if folder.is_some() { Reach::Whole } else { Reach::Last };
     let held = state::LinkState::open(&directory, reach)?;
-    let asked = match ask(&command, &args.options(), &directory, cancel)? {
+    // A slice has a module on disk once, however many names it has.
+    let collection = Collection::new(&directory).with_copies(wanted.is_none());
+    let asked = match ask(&command, &args.options(), collection, cancel)? {
         Asked::Link(asked) => asked,
         Asked::Failed(code) => return Ok(code),
     };
@@ -144,14 +146,13 @@ pub struct AskedLink {
     pub inputs: Vec<Utf8PathBuf>,
 }
 
-/// Runs a command, and asks its one linker for its modules. `directory` gets those that are no files of their own.
+/// Runs a command, and asks its one linker for its modules.
 pub fn ask(
     command: &[Word],
     options: &LinkOptions,
-    directory: &str,
+    collection: Collection,
     cancel: &Cancel,
 ) -> Result<Asked, LinkError> {
-    let collection = Collection::new(directory);
     let ended = run_once(command, options, cancel, Task::Collect(&collection))?;
     let (mut links, alone) = collection.into_parts();
     if let Some(error) = ended.error {

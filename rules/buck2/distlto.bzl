@@ -1,34 +1,36 @@
 """Distributed ThinLTO as rules of their own: distlto_binary, distlto_test, distlto_shared_library, distlto_library,
 distlto_prebuilt_library and the toolchain they use.
 
-Loads nothing and uses Buck2's core API only, so it does not depend on the version of the prelude. A link is four steps:
+Loads nothing and uses Buck2's core API only, so it does not depend on the version of the prelude. A link is three steps:
 
-  archives to members -> thin link -> one backend for each loaded module -> final link
+  thin link -> one backend for each loaded module -> final link
 
-The thin link writes shards and plans; what a backend reads is known only then, so each backend is declared by a
-dynamic_output that reads its own plan. A backend's inputs are its module, its shard and exactly the modules it imports:
-of an archive only the imported members. Members that the linker does not load are not compiled.
+The thin link runs the driver on the link's line, and has the linker do its thin link and no more. It writes an action
+graph, an index shard for each module, and the modules in archives. One dynamic_output reads the graph and declares the
+backends. A backend's inputs are its module, its shard and exactly the modules it imports: of an archive only the imported
+members. Modules that the linker does not load are not compiled.
 
-Formats of the files between the steps: docs/buck2-files.md of the distlto repository.
+The final link runs the driver on the same line again. The linker does its thin link once more, and takes the native object
+that the graph names for each module. So the program is the linker's own.
+
+Formats: docs/action-graph.md of the distlto repository.
 """
 
 # --- tools and toolchain ---------------------------------------------------------------------------------------------
 
 def _tool_impl(ctx: AnalysisContext) -> list[Provider]:
     command = cmd_args()
-    if ctx.attrs.src != None:
-        command.add(ctx.attrs.src)
+    if ctx.attrs.installation != None:
+        command.add(cmd_args(ctx.attrs.installation, format = "{}/bin/distlto"))
     command.add(ctx.attrs.command)
-    if ctx.attrs.src == None and not ctx.attrs.command:
-        fail("{}: give `src`, `command` or both".format(ctx.label))
     return [DefaultInfo(), RunInfo(args = command)]
 
 distlto_tool = rule(
-    doc = "A program with leading arguments: a checked-in executable, or a name that is looked up in PATH.",
+    doc = "A program with leading arguments.",
     impl = _tool_impl,
     attrs = {
-        "command": attrs.list(attrs.arg(), default = [], doc = "A program of PATH or an absolute one, and arguments; only arguments where `src` is given"),
-        "src": attrs.option(attrs.source(), default = None, doc = "An executable of the project"),
+        "command": attrs.list(attrs.arg(), doc = "A program of PATH or an absolute one, and arguments; only arguments where `installation` is given"),
+        "installation": attrs.option(attrs.source(allow_directory = True), default = None, doc = "A directory with distlto in `bin`"),
     },
 )
 
@@ -39,15 +41,10 @@ DistltoToolchainInfo = provider(
         "c_compiler_flags",
         "cxx_compiler",
         "cxx_compiler_flags",
-        "linker",  # a compiler driver
         "linker_flags",
-        "archiver",
         "dwp",
         "split_debug_mode",
-        "header_list",
-        "prepare",
-        "planner",
-        "opt",
+        "distlto",
     ],
 )
 
@@ -59,36 +56,26 @@ def _toolchain_impl(ctx: AnalysisContext) -> list[Provider]:
             c_compiler_flags = ctx.attrs.c_compiler_flags,
             cxx_compiler = ctx.attrs.cxx_compiler[RunInfo],
             cxx_compiler_flags = ctx.attrs.cxx_compiler_flags,
-            linker = ctx.attrs.linker[RunInfo],
             linker_flags = ctx.attrs.linker_flags,
-            archiver = ctx.attrs.archiver[RunInfo],
             dwp = ctx.attrs.dwp[RunInfo],
             split_debug_mode = ctx.attrs.split_debug_mode,
-            header_list = ctx.attrs.header_list[RunInfo],
-            prepare = ctx.attrs.prepare[RunInfo],
-            planner = ctx.attrs.planner[RunInfo],
-            opt = ctx.attrs.opt[RunInfo],
+            distlto = ctx.attrs.distlto[RunInfo],
         ),
     ]
 
 _distlto_toolchain = rule(
-    doc = "The compilers, the linker and distlto's tools for the rules of this file.",
+    doc = "The compilers, the linker and distlto for the rules of this file.",
     impl = _toolchain_impl,
     is_toolchain_rule = True,
     attrs = {
-        "archiver": attrs.exec_dep(providers = [RunInfo]),
         "c_compiler": attrs.exec_dep(providers = [RunInfo]),
         "c_compiler_flags": attrs.list(attrs.arg(), default = []),
         "cxx_compiler": attrs.exec_dep(providers = [RunInfo]),
         "cxx_compiler_flags": attrs.list(attrs.arg(), default = []),
+        "distlto": attrs.exec_dep(providers = [RunInfo]),
         "dwp": attrs.exec_dep(providers = [RunInfo]),
-        "header_list": attrs.exec_dep(providers = [RunInfo]),
-        "linker": attrs.exec_dep(providers = [RunInfo]),
         "linker_flags": attrs.list(attrs.arg(), default = []),
-        "opt": attrs.exec_dep(providers = [RunInfo]),
-        "planner": attrs.exec_dep(providers = [RunInfo]),
-        "prepare": attrs.exec_dep(providers = [RunInfo]),
-        "split_debug_mode": attrs.enum(["none", "single", "split"], default = "none", doc = "Where debug information goes: with the code, into parts of the objects that are not linked, or into .dwo files"),
+        "split_debug_mode": attrs.enum(["none", "split"], default = "none", doc = "Where debug information goes: with the code, or into .dwo files"),
     },
 )
 
@@ -99,36 +86,33 @@ def _llvm_name(llvm, program: str) -> str:
     llvm = str(llvm)
     return "{}/{}".format(llvm, program) if "/" in llvm else "{}-{}".format(program, llvm)
 
+def _distlto_program(name: str, distlto: str, words: list[str], visibility = []) -> str:
+    """Declares a target for distlto with these leading words and gives its name. `distlto` as in `distlto_toolchain`."""
+    if distlto.startswith("./"):
+        distlto_tool(name = name, installation = distlto[2:], command = words, visibility = visibility)
+    elif distlto.startswith(":") or "//" in distlto:
+        distlto_tool(name = name, installation = distlto, command = words, visibility = visibility)
+    else:
+        # Buck2 prefers what has a bare name in the project's root, be it a directory, to a program of PATH.
+        found = [distlto] if "/" in distlto else ["/usr/bin/env", distlto]
+        distlto_tool(name = name, command = found + words, visibility = visibility)
+    return ":" + name
+
 def distlto_programs(name: str, distlto = "distlto", visibility = []) -> dict[str, str]:
-    """
-    Declares a target for each of distlto's tools and gives their names, by tool.
+    """Declares a target for each of the tools that the prelude needs and gives their names, by tool."""
+    return {
+        tool: _distlto_program("{}-{}".format(name, tool), distlto, [subcommand], visibility)
+        for tool, subcommand in {
+            "archive_mapper": "archive-mapper",
+            "compiler_stats_merger": "compiler-stats-merger",
+            "copy": "copy",
+            "opt": "opt",
+            "planner": "index",
+            "prepare": "prepare",
+        }.items()
+    }
 
-    `distlto` is where the program is: a name of PATH, an absolute path, or the label of a checked-in executable
-    (`:distlto-bin`, `bin/distlto` with a leading `./`).
-    """
-    programs = {}
-    for tool, subcommand in {
-        "archive_mapper": "archive-mapper",
-        "compiler_stats_merger": "compiler-stats-merger",
-        "copy": "copy",
-        "header_list": "header-list",
-        "opt": "opt",
-        "planner": "index",
-        "prepare": "prepare",
-    }.items():
-        target = "{}-{}".format(name, tool)
-        if distlto.startswith("./"):
-            distlto_tool(name = target, src = distlto[2:], command = [subcommand], visibility = visibility)
-        elif distlto.startswith(":") or "//" in distlto:
-            distlto_tool(name = target, src = distlto, command = [subcommand], visibility = visibility)
-        else:
-            # Buck2 prefers what has a bare name in the project's root, be it a directory, to a program of PATH.
-            found = [distlto] if "/" in distlto else ["/usr/bin/env", distlto]
-            distlto_tool(name = target, command = found + [subcommand], visibility = visibility)
-        programs[tool] = ":" + target
-    return programs
-
-def llvm_programs(name: str, llvm = None, programs = ["clang", "clang++", "llvm-ar", "llvm-dwp"], visibility = []) -> dict[str, str]:
+def llvm_programs(name: str, llvm, programs: list[str], visibility = []) -> dict[str, str]:
     """Declares a target for each of LLVM's programs and gives their names. `llvm` as in `distlto_toolchain`."""
     targets = {}
     for program in programs:
@@ -138,31 +122,30 @@ def llvm_programs(name: str, llvm = None, programs = ["clang", "clang++", "llvm-
     return targets
 
 def lld_flags(llvm = None) -> list[str]:
-    """What makes clang link with the lld of the same LLVM."""
-    return ["-fuse-ld=lld"] + ([] if llvm == None else ["--ld-path=" + _llvm_name(llvm, "ld.lld")])
+    """
+    What makes clang link with the lld of the same LLVM.
+
+    clang looks for ld.lld beside itself first. It does not find `--ld-path=ld.lld-22` without PATH, as on a remote worker.
+    """
+    directory = llvm != None and "/" in str(llvm)
+    return ["-fuse-ld=lld"] + (["--ld-path=" + _llvm_name(llvm, "ld.lld")] if directory else [])
 
 def distlto_toolchain(name: str, llvm = None, distlto = "distlto", linker_flags = [], visibility = ["PUBLIC"], **kwargs):
     """
     The toolchain of the rules of this file.
 
-    `llvm`: 22 for `clang-22`, `ld.lld-22`, ...; a directory for the programs in it; None for those of PATH.
-    `distlto`: as in `distlto_programs`.
-    Flags: c_compiler_flags, cxx_compiler_flags, linker_flags. `split_debug_mode`: "none", "single" or "split".
+    `llvm`: 22 for `clang-22`, ...; a directory for the programs in it; None for those of PATH.
+    `distlto`: a name of PATH, an absolute path, or an installation in the project (`./distlto`, or a label of a directory).
+    Flags: c_compiler_flags, cxx_compiler_flags, linker_flags. `split_debug_mode`: "none" or "split".
     """
-    clang = llvm_programs(name, llvm)
-    tools = distlto_programs(name, distlto)
+    clang = llvm_programs(name, llvm, ["clang", "clang++", "llvm-dwp"])
     _distlto_toolchain(
         name = name,
-        archiver = clang["llvm-ar"],
         c_compiler = clang["clang"],
         cxx_compiler = clang["clang++"],
+        distlto = _distlto_program(name + "-distlto", distlto, []),
         dwp = clang["llvm-dwp"],
-        header_list = tools["header_list"],
-        linker = clang["clang++"],
         linker_flags = lld_flags(llvm) + linker_flags,
-        opt = tools["opt"],
-        planner = tools["planner"],
-        prepare = tools["prepare"],
         visibility = visibility,
         **kwargs
     )
@@ -181,10 +164,7 @@ _Node = record(
     name = str,
     # Objects, bitcode or not.
     objects = field(list[Artifact], []),
-    # Archives of bitcode: unpacked, their members are compiled by backends.
     archives = field(list[Artifact], []),
-    # Archives that reach the linker as they are.
-    opaque = field(list[Artifact], []),
     # Shared libraries.
     shared = field(list[_Shared], []),
     # Flags of every link that takes the node.
@@ -209,6 +189,14 @@ DistltoLinkInfo = provider(
 
 _SOURCES = [".c", ".cc", ".cpp", ".cxx", ".c++", ".C", ".S", ".s"]
 
+def _ascii(name: str) -> str:
+    """A name for an object: LLVM garbles other names in index shards, so no backend would find the module."""
+    return "".join([letter if ord(letter) < 128 else "_{}_".format(ord(letter)) for letter in name.elems()])
+
+def _declare(ctx: AnalysisContext, *path, dir = False) -> Artifact:
+    """An output. Its path does not change with its content: modules are named by their paths."""
+    return ctx.actions.declare_output(dir = dir, has_content_based_path = False, *path)
+
 def _node_name(ctx: AnalysisContext) -> str:
     package = ctx.label.package
     return "{}/{}".format(package, ctx.label.name) if package else ctx.label.name
@@ -230,7 +218,7 @@ def _by_short_path(ctx: AnalysisContext, attribute: str, files: list[Artifact]) 
 def _header_dir(ctx: AnalysisContext) -> Artifact | None:
     if not ctx.attrs.headers:
         return None
-    return ctx.actions.symlinked_dir("headers", _by_short_path(ctx, "headers", ctx.attrs.headers))
+    return ctx.actions.symlinked_dir(_declare(ctx, "headers", dir = True), _by_short_path(ctx, "headers", ctx.attrs.headers))
 
 def _resources(ctx: AnalysisContext) -> dict[str, Artifact]:
     resources = ctx.attrs.resources
@@ -248,11 +236,12 @@ def _compile(ctx: AnalysisContext, headers: Artifact | None, deps: list, flags: 
     objects = []
     for src in ctx.attrs.srcs:
         # Sources of other packages may have the name of one of this package.
-        name = _unique(names, src.short_path)
+        name = _unique(names, _ascii(src.short_path))
+        names[name] = None
         extension = src.extension
         if extension == ".bc":
             # A driver would compile a file of this name instead of linking it.
-            objects.append(ctx.actions.copy_file("objects/" + name + ".o", src))
+            objects.append(ctx.actions.copy_file(_declare(ctx, "objects/" + name + ".o"), src))
         elif extension in (".o", ".obj"):
             objects.append(src)
         elif extension in _SOURCES:
@@ -263,10 +252,10 @@ def _compile(ctx: AnalysisContext, headers: Artifact | None, deps: list, flags: 
 
 def _compile_one(ctx: AnalysisContext, toolchain: DistltoToolchainInfo, src: Artifact, name: str, flags: list, include) -> Artifact:
     c = src.extension in (".c", ".S", ".s")
-    object = ctx.actions.declare_output("objects", name + ".o")
-    read = ctx.actions.declare_output("objects", name + ".headers")
+    object = _declare(ctx, "objects", name + ".o")
+    read = _declare(ctx, "objects", name + ".headers")
     headers = ctx.actions.artifact_tag()
-    command = cmd_args(toolchain.header_list, "--out", headers.tag_artifacts(read.as_output()), "--")
+    command = cmd_args(toolchain.distlto, "header-list", "--out", headers.tag_artifacts(read.as_output()), "--")
     command.add(toolchain.c_compiler if c else toolchain.cxx_compiler)
     command.add(toolchain.c_compiler_flags if c else toolchain.cxx_compiler_flags)
     if src.extension not in (".S", ".s"):
@@ -308,8 +297,7 @@ def _prebuilt_impl(ctx: AnalysisContext) -> list[Provider]:
         fail("{}: give either `archive` or `shared`".format(ctx.label))
     node = _Node(
         name = _node_name(ctx),
-        archives = archives if ctx.attrs.supports_lto else [],
-        opaque = [] if ctx.attrs.supports_lto else archives,
+        archives = archives,
         shared = [_Shared(soname = ctx.attrs.soname or library.basename, library = library) for library in shared],
         flags = ctx.attrs.exported_linker_flags,
         link_whole = ctx.attrs.link_whole,
@@ -320,519 +308,192 @@ def _prebuilt_impl(ctx: AnalysisContext) -> list[Provider]:
         DistltoLinkInfo(nodes = ctx.actions.tset(_NodeSet, value = node, children = _dep_sets(ctx))),
     ]
 
-# --- the link --------------------------------------------------------------------------------------------------------
-
-# One object of the link.
-_Object = record(
-    name = str,
-    object = Artifact,
-    native = Artifact,
-    # Its debug information, where that is split off.
-    dwo = Artifact | None,
-)
-
-# One unpacked archive of the link.
-_Archive = record(
-    name = str,
-    # Path below which its files lie, without the directory that Buck2 gives the target.
-    dir = str,
-    manifest = Artifact,
-    members = Artifact,
-    shards = Artifact,
-    plan = Artifact,
-    native = Artifact,
-    # Directory of the members' debug information, where that is split off.
-    dwo = Artifact | None,
-)
-
-# A run of inputs that flags stand before.
-_Entry = record(
-    flags = list,
-    link_whole = bool,
-    # Indices into _Link.units.
-    objects = list[int],
-    archives = list[int],
-    opaque = list[Artifact],
-    shared = list[_Shared],
-)
+# --- the link ------------------------------------------------------------------------------------------------------
 
 _Link = record(
     toolchain = DistltoToolchainInfo,
     output = Artifact,
-    # Directory of the link's own files, as _Archive.dir.
-    dir = str,
-    # Flags of the driver, before all inputs.
+    # The files of the line that hold modules, by the names that actions have.
+    files = dict[str, Artifact],
+    # The words of the driver after its name, without the output.
+    line = typing.Any,
+    # The flags among them, which may name files, such as a profile.
     flags = list,
-    entries = list[_Entry],
-    # _Object or _Archive; the index is the one that the plans use.
-    units = list,
-    # What the thin link writes.
-    shards = Artifact,
-    link_plan = Artifact,
-    final_link_index = Artifact,
-    argsfile = Artifact,
-    # The argument file of the final link.
-    final_argsfile = Artifact,
-    # Its debug information in one file, where that is split off.
+    # What the thin link writes, and its graph.
+    index = Artifact,
+    plan = Artifact,
+    # The paths of `index` and `files`, in order. In Starlark an artifact's path is unknown; the graph holds paths.
+    paths = Artifact,
+    # The graph with the objects where this build makes them.
+    graph = Artifact,
+    # The debug information of all modules in one file, where that is split off.
     dwp = Artifact | None,
-    # The flags of the link, from which backends derive theirs.
-    backend_flags = Artifact,
 )
 
-# Inside Starlark an object's path is unknown; a path that a tool wrote is recognised by the part that this file chose.
-def _below(path: str, dir: str) -> str | None:
-    """The rest of a path below `dir`, or None where the path does not lie there."""
-    at = path.find("/" + dir + "/")
-    return None if at < 0 else path[at + len(dir) + 2:]
-
-def _unique(names: dict[str, int], name: str) -> str:
-    count = names.get(name, 0) + 1
-    names[name] = count
-    return name if count == 1 else _unique(names, "{}-{}".format(name, count))
-
-def _plan_link(ctx: AnalysisContext, output: Artifact, nodes: list, flags: list) -> _Link:
-    toolchain = ctx.attrs.toolchain[DistltoToolchainInfo]
-    dir = output.short_path + ".thinlto"
-    split = toolchain.split_debug_mode == "split"
-    names = {}
-    units = []
-    entries = []
-
-    for node in nodes:
-        entry = _Entry(flags = node.flags, link_whole = node.link_whole, objects = [], archives = [], opaque = node.opaque, shared = node.shared)
-        for object in node.objects:
-            name = _unique(names, "{}/{}".format(node.name, object.short_path))
-            entry.objects.append(len(units))
-            units.append(_Object(
-                name = name,
-                object = object,
-                native = ctx.actions.declare_output(dir, "native/{}.o".format(name)),
-                dwo = ctx.actions.declare_output(dir, "native/{}.dwo".format(name)) if split else None,
-            ))
-        for archive in node.archives:
-            name = _unique(names, "{}/{}".format(node.name, archive.short_path))
-            place = "{}/archives/{}".format(dir, name)
-            entry.archives.append(len(units))
-            units.append(_unpack(ctx, toolchain, archive, name, place))
-        entries.append(entry)
-
-    # One flag a line, as it stands: no response file.
-    backend_flags, _ = ctx.actions.write(
-        dir + "/backend_flags",
-        cmd_args(toolchain.linker, toolchain.linker_flags, flags, [entry.flags for entry in entries]),
-        allow_args = True,
-    )
-
-    return _Link(
-        toolchain = toolchain,
-        output = output,
-        dir = dir,
-        flags = flags,
-        entries = entries,
-        units = units,
-        shards = ctx.actions.declare_output(dir, "shards", dir = True),
-        link_plan = ctx.actions.declare_output(dir, "link-plan.json"),
-        final_link_index = ctx.actions.declare_output(dir, "final_link_index"),
-        argsfile = ctx.actions.declare_output(dir, "link.thinlto_index_argsfile"),
-        final_argsfile = ctx.actions.declare_output(dir, "final_link_argsfile"),
-        dwp = ctx.actions.declare_output(output.short_path + ".dwp") if split else None,
-        backend_flags = backend_flags,
-    )
-
-def _unpack(ctx: AnalysisContext, toolchain: DistltoToolchainInfo, archive: Artifact, name: str, place: str) -> _Archive:
-    unpacked = _Archive(
-        name = name,
-        dir = place,
-        manifest = ctx.actions.declare_output(place, "manifest.json"),
-        members = ctx.actions.declare_output(place, "objects", dir = True),
-        shards = ctx.actions.declare_output(place, "shards", dir = True),
-        plan = ctx.actions.declare_output(place, "plan.json"),
-        native = ctx.actions.declare_output(place, "native", dir = True),
-        dwo = ctx.actions.declare_output(place, "dwo", dir = True) if toolchain.split_debug_mode == "split" else None,
-    )
-    command = cmd_args(
-        toolchain.prepare,
-        "--manifest-out",
-        unpacked.manifest.as_output(),
-        "--objects-out",
-        unpacked.members.as_output(),
-        "--ar",
-        toolchain.archiver,
-        "--archive",
-        archive,
-        "--name",
-        name,
-    )
-    ctx.actions.run(command, category = "distlto_prepare", identifier = name)
-    return unpacked
-
-def _thin_link(ctx: AnalysisContext, link: _Link):
-    """Declares the thin link. It has to know the archives' members, so it waits for their manifests."""
-    archives = [unit for unit in link.units if isinstance(unit, _Archive)]
-
-    def run(ctx: AnalysisContext, artifacts, outputs):
-        _run_thin_link(
-            ctx,
-            link,
-            {archive.name: artifacts[archive.manifest].read_json()["objects"] for archive in archives},
-            lambda artifact: outputs[artifact],
-        )
-
-    if archives:
-        outputs = [link.shards, link.link_plan, link.final_link_index, link.argsfile]
-        for archive in archives:
-            outputs += [archive.shards, archive.plan]
-        ctx.actions.dynamic_output(
-            dynamic = [archive.manifest for archive in archives],
-            inputs = [],
-            outputs = [output.as_output() for output in outputs],
-            f = run,
-        )
-    else:
-        _run_thin_link(ctx, link, {}, lambda artifact: artifact)
-
-def _run_thin_link(ctx: AnalysisContext, link: _Link, manifests: dict[str, list], bound):
-    """`bound` gives the artifact by which an output is bound here."""
-    args = cmd_args()
-    meta = []
-    shards = bound(link.shards)
-    for entry in link.entries:
-        linkables = []
-        args.add(entry.flags)
-        if not entry.link_whole and entry.objects:
-            args.add("-Wl,--start-lib")
-        for idx in entry.objects:
-            unit = link.units[idx]
-            args.add(_file_argument(unit.object))
-            linkables.append({
-                "idx": idx,
-                "output": _inside(shards, unit.name + ".thinlto.bc"),
-                "path": unit.object,
-                "plan_output": _inside(shards, unit.name + ".opt.plan"),
-                "type": "bitcode",
-            })
-        if not entry.link_whole and entry.objects:
-            args.add("-Wl,--end-lib")
-        for idx in entry.archives:
-            unit = link.units[idx]
-            members = manifests[unit.name]
-            if not members:
-                # Nothing is planned for an archive without members, but its outputs have to be bound.
-                ctx.actions.write_json(bound(unit.plan), {})
-                ctx.actions.symlinked_dir(bound(unit.shards), {})
-                continue
-            if not entry.link_whole:
-                args.add("-Wl,--start-lib")
-            args.add(cmd_args(members, quote = "shell", hidden = unit.members))
-            if not entry.link_whole:
-                args.add("-Wl,--end-lib")
-            linkables.append({
-                "archive_idx": idx,
-                "archive_index_dir": bound(unit.shards).as_output(),
-                "archive_name": unit.name,
-                "archive_opt_objects_dir": cmd_args(unit.native, delimiter = "", ignore_artifacts = True),
-                "archive_plan": bound(unit.plan).as_output(),
-                "objects": [{"idx": idx, "output": "", "path": member, "plan_output": ""} for member in members],
-                "prepend": False,
-                "type": "archive",
-            })
-        for archive in entry.opaque:
-            file = _file_argument(archive)
-            words = cmd_args(["-Wl,--whole-archive", file, "-Wl,--no-whole-archive"] if entry.link_whole else file)
-            args.add(words)
-            linkables.append({"cmd_args": words, "object": {"archive": archive, "type": "archive"}, "type": "cmd_args"})
-        for library in entry.shared:
-            file = _file_argument(library.library)
-            args.add(file)
-            linkables.append({"cmd_args": file, "object": {"name": library.library, "type": "shared_lib"}, "type": "cmd_args"})
-        meta.append({"linkables": linkables, "post_flags": [], "pre_flags": entry.flags})
-
-    ctx.actions.write(bound(link.argsfile), args, allow_args = True)
-    meta_file = ctx.actions.write_json(link.dir + "/meta.json", meta, with_inputs = True)
-    index = ctx.actions.declare_output(link.dir, "thin-link/index")
-    index_dir = cmd_args(index.as_output(), parent = 1)
-    command = cmd_args(
-        link.toolchain.planner,
-        "--meta",
-        meta_file,
-        "--index",
-        index_dir,
-        "--link-plan",
-        bound(link.link_plan).as_output(),
-        "--final-link-index",
-        bound(link.final_link_index).as_output(),
-        "--",
-        link.toolchain.linker,
-        link.toolchain.linker_flags,
-        "-flto=thin",
-        link.flags,
-        cmd_args(bound(link.argsfile), format = "@{}"),
-        "-o",
-        cmd_args(link.output, ignore_artifacts = True),
-        cmd_args(index.as_output(), format = "-Wl,--thinlto-index-only={}"),
-        "-Wl,--thinlto-emit-imports-files",
-        "-Wl,--thinlto-full-index",
-        cmd_args(index_dir, format = "-Wl,--thinlto-prefix-replace=;{}/"),
-        hidden = [args, shards.as_output()],
-    )
-    ctx.actions.run(command, category = "distlto_thin_link")
+def _unique(names: dict, name: str) -> str:
+    if name not in names:
+        return name
+    return [found for found in ["{}-{}".format(name, count) for count in range(2, len(names) + 3)] if found not in names][0]
 
 def _file_argument(file: Artifact):
     """A file's name as a word of an argument file. Flags stand there as they are: their quoting is the user's."""
     return cmd_args(file, quote = "shell")
 
-def _inside(dir: Artifact, name: str):
-    """A path in an output directory that the running action fills."""
-    return cmd_args(dir.as_output(), format = "{}/" + name, delimiter = "")
+def _line(nodes: list, files: dict[str, Artifact]):
+    """What the targets of a link add to its line. Adds to `files`."""
+    args = cmd_args()
+    for node in nodes:
+        args.add(node.flags)
+        lazy = node.objects and not node.link_whole
+        args.add(["-Wl,--start-lib"] if lazy else [])
+        args.add([_file_argument(object) for object in node.objects])
+        args.add(["-Wl,--end-lib"] if lazy else [])
+        whole = node.archives and node.link_whole
+        args.add(["-Wl,--whole-archive"] if whole else [])
+        args.add([_file_argument(archive) for archive in node.archives])
+        args.add(["-Wl,--no-whole-archive"] if whole else [])
+        args.add([_file_argument(shared.library) for shared in node.shared])
+        for file in node.objects + node.archives:
+            files[_unique(files, "{}/{}".format(node.name, file.short_path))] = file
+    return args
 
-def _imports(link: _Link, plan: dict) -> list:
-    """The files that a backend reads besides its module and its shard."""
-    files = [link.units[idx].object for idx in plan["imports"]]
-    members = plan.get("archive_member_imports", {})
-    for idx in plan["archive_imports"]:
-        archive = link.units[idx]
-        if str(idx) in members:
-            files += [_member(archive, path) for path in members[str(idx)]]
-        else:
-            # A plan that does not say which members: all of them.
-            files.append(archive.members)
-    return files
+def _linked(ctx: AnalysisContext, output: Artifact, own: _Node, deps: list, flags: list) -> _Link:
+    toolchain = ctx.attrs.toolchain[DistltoToolchainInfo]
+    split = toolchain.split_debug_mode == "split"
+    dir = output.short_path + ".thinlto"
+    files = {}
+    nodes = list(ctx.actions.tset(_NodeSet, value = own, children = deps).traverse(ordering = "topological"))
+    args = _line(nodes, files)
+    argsfile, _ = ctx.actions.write(_declare(ctx, dir, "line"), args, allow_args = True)
+    index = _declare(ctx, dir, "index", dir = True)
+    link = _Link(
+        toolchain = toolchain,
+        output = output,
+        files = files,
+        line = cmd_args(
+            toolchain.linker_flags,
+            "-flto=thin",
+            ["-gsplit-dwarf"] if split else [],
+            flags,
+            cmd_args(argsfile, format = "@{}"),
+            hidden = args,
+        ),
+        flags = [toolchain.linker_flags, flags] + [node.flags for node in nodes],
+        index = index,
+        plan = index.project("graph.json"),
+        paths = ctx.actions.write_json(_declare(ctx, dir, "paths.json"), [index] + files.values()),
+        graph = _declare(ctx, dir, "graph.json"),
+        dwp = _declare(ctx, output.short_path + ".dwp") if split else None,
+    )
+    thin_link = cmd_args(
+        toolchain.distlto,
+        "index",
+        "--index",
+        index.as_output(),
+        "--",
+        toolchain.cxx_compiler,
+        link.line,
+        "-o",
+        cmd_args(output, ignore_artifacts = True),
+    )
+    ctx.actions.run(thin_link, category = "distlto_thin_link")
+    ctx.actions.dynamic_output(
+        dynamic = [link.plan, link.paths],
+        inputs = [],
+        outputs = [file.as_output() for file in [output, link.graph, link.dwp] if file != None],
+        f = lambda ctx, artifacts, outputs: _planned(ctx, link, artifacts, outputs),
+    )
+    return link
 
-def _member(archive: _Archive, path: str) -> Artifact:
-    name = _below(path, archive.dir + "/objects")
-    if name == None:
-        fail("a plan names `{}`, which is no member of `{}`".format(path, archive.name))
-    return archive.members.project(name)
+def _planned(ctx: AnalysisContext, link: _Link, artifacts, outputs):
+    """
+    The backends and the final link, in one dynamic output: Buck2 puts what a dynamic output declares below its number,
+    which is the same in each build. Buck2 does not run an action again whose command and inputs are those of before.
+    """
+    graph = artifacts[link.plan].read_json()
+    paths = artifacts[link.paths].read_json()
+    names = dict(zip(paths[1:], link.files.keys()))
+    by_path = dict(zip(paths[1:], link.files.values()))
 
-def _run_backend(ctx: AnalysisContext, link: _Link, plan: dict, module: Artifact, shard: Artifact, output, dwo, identifier: str):
+    def file_of(path):
+        rest = path.removeprefix(paths[0] + "/")
+        return by_path.get(path) if rest == path else link.index.project(rest)
+
+    made = list(graph["files"])
+    natives = []
+    dwos = []
+    for action in graph["actions"]:
+        if action["kind"] != "opt":
+            continue
+        label = _label(names, action["label"])
+        native = _declare(ctx, link.output.short_path + ".thinlto", "native/{}.o".format(label))
+        dwo = _declare(ctx, link.output.short_path + ".thinlto", "native/{}.dwo".format(label)) if link.dwp != None else None
+        inputs = [file_of(graph["files"][at]) for at in action["inputs"]]
+        _run_backend(ctx, link, graph, action, [file for file in inputs if file != None], native, dwo, label)
+        natives.append(native)
+        made[action["outputs"][0]] = native
+        if dwo != None:
+            dwos.append(dwo)
+    graph_file = ctx.actions.write_json(outputs[link.graph], graph | {"files": made})
+    final_link = cmd_args(
+        link.toolchain.distlto,
+        "link",
+        "--graph",
+        graph_file,
+        "--",
+        link.toolchain.cxx_compiler,
+        link.line,
+        "-o",
+        outputs[link.output].as_output(),
+        hidden = natives,
+    )
+    ctx.actions.run(final_link, category = "distlto_link")
+    if link.dwp != None:
+        dwp = cmd_args(link.toolchain.dwp, dwos, "-o", outputs[link.dwp].as_output())
+        ctx.actions.run(dwp, category = "distlto_dwp")
+
+def _label(names: dict[str, str], label: str) -> str:
+    """A module's name without the directories that Buck2 gives its file."""
+    if label in names:
+        return names[label]
+    parts = label.split("(")
+    for end in range(1, len(parts)):
+        archive = "(".join(parts[:end])
+        if archive in names:
+            return names[archive] + label[len(archive):]
+    return label
+
+def _run_backend(ctx: AnalysisContext, link: _Link, graph: dict, action: dict, inputs: list, native: Artifact, dwo: Artifact | None, label: str):
+    files = graph["files"]
+    module, shard = files[action["inputs"][0]], files[action["inputs"][1]]
+    words = (graph["prefixes"][action["prefix"]] if "prefix" in action else []) + action["args"]
+    if words[-6:] != ["-x", "ir", module, "-fthinlto-index=" + shard, "-o", files[action["outputs"][0]]]:
+        fail("{}: the graph's command for {} is none that these rules know: do they have the version of distlto?".format(ctx.label, label))
+    words = words[:-6]
+    for at in range(len(words)):
+        # The words before it name the file inside of the object, which stays as the linker has it.
+        if words[at] == "-split-dwarf-output":
+            words[at + 2] = dwo.as_output()
     command = cmd_args(
-        link.toolchain.opt,
+        link.toolchain.distlto,
+        "opt",
         "--out",
-        output,
+        native.as_output(),
         "--input",
         module,
         "--index",
         shard,
-        "--split-dwarf=" + link.toolchain.split_debug_mode,
-        ["--dwo", dwo] if dwo != None else [],
-        "--args",
-        link.backend_flags,
+        ["--dwo", dwo.as_output()] if dwo != None else [],
         "--",
-        link.toolchain.cxx_compiler,
-        # Flags may name files, such as a profile.
-        hidden = _imports(link, plan) + [link.flags] + [entry.flags for entry in link.entries],
+        words,
+        hidden = [inputs, link.flags],
     )
-    ctx.actions.run(command, category = "distlto_opt", identifier = identifier)
-
-def _object_backend(ctx: AnalysisContext, link: _Link, unit: _Object):
-    plan_file = link.shards.project(unit.name + ".opt.plan")
-
-    def run(ctx: AnalysisContext, artifacts, outputs):
-        plan = artifacts[plan_file].read_json()
-        output = outputs[unit.native]
-        dwo = outputs[unit.dwo] if unit.dwo != None else None
-        if plan["is_bc"]:
-            shard = link.shards.project(unit.name + ".thinlto.bc")
-            _run_backend(ctx, link, plan, unit.object, shard, output.as_output(), dwo.as_output() if dwo != None else None, unit.name)
-        else:
-            # Machine code is linked as it is, and its debug information lies where its compiler has put it.
-            ctx.actions.copy_file(output, unit.object)
-            if dwo != None:
-                ctx.actions.write(dwo, "")
-
-    outputs = [unit.native] + ([unit.dwo] if unit.dwo != None else [])
-    ctx.actions.dynamic_output(
-        dynamic = [plan_file],
-        inputs = [],
-        outputs = [output.as_output() for output in outputs],
-        f = run,
-    )
-
-def _loaded_members(link: _Link, archives: list[_Archive], final_link_index: str) -> dict[str, dict[str, None]]:
-    """The members that the final link takes, by archive, as paths in its directory of native members."""
-    loaded = {archive.name: {} for archive in archives}
-    for line in final_link_index.splitlines():
-        found = _archive_member(link, loaded, _unquoted(line))
-        if found != None:
-            archive, member = found
-            loaded[archive][member] = None
-    return loaded
-
-def _archive_member(link: _Link, archives: dict, path: str) -> (str, str) | None:
-    """The archive and the path in its directory of native members, if that is where a file of the final link lies."""
-    rest = _below(path, link.dir + "/archives")
-    if rest == None:
-        return None
-
-    # An archive's name may hold the word that ends it.
-    parts = rest.split("/native/")
-    for end in range(1, len(parts)):
-        name = "/native/".join(parts[:end])
-        if name in archives:
-            return name, "/native/".join(parts[end:])
-    return None
-
-def _archive_backends(ctx: AnalysisContext, link: _Link, archives: list[_Archive]):
-    """
-    Backends of the loaded members, of all archives in one dynamic output: Buck2 puts what a dynamic output declares
-    below its number, so with one for each archive a further archive would move the members of those after it. Buck2
-    does not run an action again whose command and inputs are those of before.
-    """
-    if not archives:
-        return
-
-    def run(ctx: AnalysisContext, artifacts, outputs):
-        loaded = _loaded_members(link, archives, artifacts[link.final_link_index].read_string())
-        for unit in archives:
-            plans = artifacts[unit.plan].read_json().get("objects", [])
-            natives, dwos = _member_backends(ctx, link, unit, plans, loaded[unit.name])
-            ctx.actions.symlinked_dir(outputs[unit.native], natives)
-            if unit.dwo != None:
-                ctx.actions.symlinked_dir(outputs[unit.dwo], dwos)
-
-    outputs = [unit.native for unit in archives] + [unit.dwo for unit in archives if unit.dwo != None]
-    ctx.actions.dynamic_output(
-        dynamic = [link.final_link_index] + [unit.plan for unit in archives],
-        inputs = [],
-        outputs = [output.as_output() for output in outputs],
-        f = run,
-    )
-
-def _member_backends(ctx: AnalysisContext, link: _Link, unit: _Archive, plans: list, loaded: dict[str, None]):
-    """Native members and their debug information, by the path that a member has below its archive's directory."""
-    natives = {}
-    dwos = {}
-    for plan in plans:
-        name = _below(plan["path"], unit.dir)
-        if name == None:
-            fail("`{}` is no member of `{}`".format(plan["path"], unit.name))
-        if name not in loaded:
-            continue
-        module = _member(unit, plan["path"])
-        if not plan["is_bc"]:
-            natives[name] = module
-            continue
-        shard = _below(plan["bitcode_file"], unit.dir + "/shards")
-        if shard == None:
-            fail("the shard `{}` does not lie in the directory of `{}`".format(plan["bitcode_file"], unit.name))
-        native = ctx.actions.declare_output(unit.dir, "backends/" + name)
-        natives[name] = native
-        dwo = None
-        if unit.dwo != None:
-            dwos[name + ".dwo"] = ctx.actions.declare_output(unit.dir, "backends/{}.dwo".format(name))
-            dwo = dwos[name + ".dwo"].as_output()
-        _run_backend(ctx, link, plan, module, unit.shards.project(shard), native.as_output(), dwo, "{}({})".format(unit.name, name))
-    return natives, dwos
-
-def _unquoted(line: str) -> str:
-    """A line of an argument file without the quotes that a space in a name needs."""
-    if len(line) < 2 or line[0] != line[-1] or line[0] not in "'\"":
-        return line
-    return line[1:-1].replace("\\\"", "\"").replace("\\\\", "\\")
-
-def _final_link(ctx: AnalysisContext, link: _Link):
-    objects = {unit.name: unit for unit in link.units if isinstance(unit, _Object)}
-    archives = {unit.name: unit for unit in link.units if isinstance(unit, _Archive)}
-
-    def run(ctx: AnalysisContext, artifacts, outputs):
-        args = []
-        inputs = {}
-        native = {link.units[int(idx)].name: None for idx in artifacts[link.link_plan].read_json()["non_lto_objects"]}
-        for line in artifacts[link.final_link_index].read_string().splitlines():
-            path = _unquoted(line)
-            name = _below(path, link.dir + "/shards")
-            member = _archive_member(link, archives, path)
-            if name != None:
-                unit = objects[name.removesuffix(".opt.o")]
-                inputs[unit.native] = None
-                args.append(_file_argument(unit.native))
-            else:
-                if member != None:
-                    inputs[archives[member[0]].native] = None
-                args.append(line)
-        for name in native:
-            if name in objects:
-                inputs[objects[name].object] = None
-        hidden = [inputs.keys()]
-        for entry in link.entries:
-            hidden.append([entry.flags, entry.opaque, [library.library for library in entry.shared]])
-        argsfile, _ = ctx.actions.write(outputs[link.final_argsfile], cmd_args(args), allow_args = True)
-        command = cmd_args(
-            link.toolchain.linker,
-            link.toolchain.linker_flags,
-            "-flto=thin",
-            link.flags,
-            cmd_args(argsfile, format = "@{}"),
-            "-o",
-            outputs[link.output].as_output(),
-            hidden = hidden,
-        )
-        ctx.actions.run(command, category = "distlto_link")
-
-    outputs = [link.output, link.final_argsfile]
-    ctx.actions.dynamic_output(
-        dynamic = [link.final_link_index, link.link_plan],
-        inputs = [],
-        outputs = [output.as_output() for output in outputs],
-        f = run,
-    )
-
-def _debug_package(ctx: AnalysisContext, link: _Link, archives: list[_Archive]):
-    """The .dwo files of what the linker loaded, in one file beside the program."""
-    if link.dwp == None:
-        return
-    objects = {unit.name: unit for unit in link.units if isinstance(unit, _Object)}
-
-    def run(ctx: AnalysisContext, artifacts, outputs):
-        index = artifacts[link.final_link_index].read_string()
-        loaded = _loaded_members(link, archives, index)
-        below = [_below(_unquoted(line), link.dir + "/shards") for line in index.splitlines()]
-        files = [objects[name.removesuffix(".opt.o")].dwo for name in below if name != None]
-        for unit in archives:
-            for plan in artifacts[unit.plan].read_json().get("objects", []):
-                name = _below(plan["path"], unit.dir)
-                if plan["is_bc"] and name in loaded[unit.name]:
-                    files.append(unit.dwo.project(name + ".dwo"))
-        command = cmd_args(link.toolchain.dwp, files, "-o", outputs[link.dwp].as_output())
-        ctx.actions.run(command, category = "distlto_dwp")
-
-    ctx.actions.dynamic_output(
-        dynamic = [link.final_link_index] + [unit.plan for unit in archives],
-        inputs = [],
-        outputs = [link.dwp.as_output()],
-        f = run,
-    )
+    ctx.actions.run(command, category = "distlto_opt", identifier = label)
 
 def _link_outputs(link: _Link) -> dict[str, list]:
-    """What to look at when a link is not as one expects: `buck2 build :app[link-plan]`."""
-    outputs = {
-        "backend-flags": link.backend_flags,
-        "final-link-index": link.final_link_index,
-        "link-plan": link.link_plan,
-        "shards": link.shards,
-    }
-    if link.dwp != None:
-        outputs["dwp"] = link.dwp
+    """What to look at when a link is not as one expects: `buck2 build :app[graph]`."""
+    outputs = {"graph": link.graph} | ({"dwp": link.dwp} if link.dwp != None else {})
     return {name: [DefaultInfo(default_output = output)] for name, output in outputs.items()}
-
-def _linked(ctx: AnalysisContext, output: Artifact, own: _Node, deps: list, flags: list) -> _Link:
-    nodes = list(ctx.actions.tset(_NodeSet, value = own, children = deps).traverse(ordering = "topological"))
-    link = _plan_link(ctx, output, nodes, flags)
-    _thin_link(ctx, link)
-
-    # Buck2 numbers dynamic outputs, and what they declare lies below the number. So those of which a link has one come
-    # first; those of objects declare nothing.
-    archives = [unit for unit in link.units if isinstance(unit, _Archive)]
-    _archive_backends(ctx, link, archives)
-    _final_link(ctx, link)
-    _debug_package(ctx, link, archives)
-    for unit in link.units:
-        if isinstance(unit, _Object):
-            _object_backend(ctx, link, unit)
-    return link
-
-def _debug_files(link: _Link) -> list[Artifact]:
-    return [unit.dwo for unit in link.units if unit.dwo != None]
 
 def _shared_libraries(ctx: AnalysisContext, deps: list) -> dict[str, Artifact]:
     """The shared libraries of dependencies, by the name that a program looks for."""
@@ -861,23 +522,24 @@ def _runtime_resources(ctx: AnalysisContext, output: Artifact, deps: list) -> li
         name: cmd_args(resource, delimiter = "", relative_to = (output, 1))
         for name, resource in resources.items()
     }
-    return [ctx.actions.write_json(output.short_path + ".resources.json", places)] + resources.values()
+    return [ctx.actions.write_json(_declare(ctx, output.short_path + ".resources.json"), places)] + resources.values()
 
 def _program(ctx: AnalysisContext) -> list[Provider]:
     deps = _dep_sets(ctx)
     objects = _compile(ctx, _header_dir(ctx), deps, [])
-    output = ctx.actions.declare_output(ctx.attrs.out or ctx.label.name)
+    output = _declare(ctx, ctx.label.name)
     runtime = _runtime_resources(ctx, output, deps)
     shared = _shared_libraries(ctx, deps)
     run_paths = []
     if shared:
         # One directory with all libraries under the names that the loader looks for.
-        tree = ctx.actions.symlinked_dir("__{}__shared_libs_symlink_tree".format(output.short_path), shared)
+        tree = _declare(ctx, "__{}__shared_libs_symlink_tree".format(output.short_path), dir = True)
+        ctx.actions.symlinked_dir(tree, shared)
         runtime = runtime + [tree] + shared.values()
         run_paths.append(cmd_args(tree, format = "-Wl,-rpath,$ORIGIN/{}", relative_to = (output, 1), ignore_artifacts = True))
     link = _linked(ctx, output, _own_node(ctx, objects, run_paths), deps, [])
     return [
-        DefaultInfo(default_output = output, other_outputs = runtime + _debug_files(link), sub_targets = _link_outputs(link)),
+        DefaultInfo(default_output = output, other_outputs = runtime, sub_targets = _link_outputs(link)),
         RunInfo(args = cmd_args(output, hidden = runtime)),
     ]
 
@@ -891,7 +553,6 @@ def _test_impl(ctx: AnalysisContext) -> list[Provider]:
         command = [run.args] + ctx.attrs.args,
         env = ctx.attrs.env,
         labels = ctx.attrs.labels,
-        contacts = ctx.attrs.contacts,
     )
     return [info, run, test]
 
@@ -900,7 +561,7 @@ def _shared_library_impl(ctx: AnalysisContext) -> list[Provider]:
     headers = _header_dir(ctx)
     objects = _compile(ctx, headers, deps, ["-fPIC"])
     soname = ctx.attrs.soname or "lib{}.so".format(ctx.label.name)
-    output = ctx.actions.declare_output(soname)
+    output = _declare(ctx, soname)
 
     # The libraries that it needs lie beside it in the program's directory of libraries.
     flags = ["-shared", "-Wl,-soname," + soname, "-Wl,-rpath,$ORIGIN"]
@@ -926,7 +587,7 @@ def _shared_library_impl(ctx: AnalysisContext) -> list[Provider]:
         if node.headers != None or node.shared or node.resources
     ]
     return [
-        DefaultInfo(default_output = output, other_outputs = _debug_files(link), sub_targets = _link_outputs(link)),
+        DefaultInfo(default_output = output, sub_targets = _link_outputs(link)),
         DistltoLinkInfo(nodes = ctx.actions.tset(_NodeSet, value = exported, children = includes)),
     ]
 
@@ -967,9 +628,7 @@ _RESOURCES = {
     "resources": attrs.named_set(attrs.source(allow_directory = True), sorted = True, default = [], doc = "Files that a program finds by <program>.resources.json: a list, named by their path below the package, or a dict by name"),
 }
 
-_PROGRAM = {
-    "out": attrs.option(attrs.string(), default = None, doc = "Name of the program; the target's where absent"),
-} | _COMPILES | _DEPS | _LINKS | _RESOURCES | _TOOLCHAIN
+_PROGRAM = _COMPILES | _DEPS | _LINKS | _RESOURCES | _TOOLCHAIN
 
 distlto_library = rule(
     doc = "C and C++ sources compiled to ThinLTO bitcode.",
@@ -984,7 +643,6 @@ distlto_prebuilt_library = rule(
         "archive": attrs.option(attrs.source(), default = None),
         "shared": attrs.option(attrs.source(), default = None),
         "soname": attrs.option(attrs.string(), default = None, doc = "The name that is written in the shared library; its file's where absent"),
-        "supports_lto": attrs.bool(default = True, doc = "Whether the archive may hold bitcode and is unpacked; an archive that is not reaches the linker as it is"),
     } | _DEPS | _EXPORTS | _LINK_WHOLE,
 )
 
@@ -999,7 +657,6 @@ distlto_test = rule(
     impl = _test_impl,
     attrs = {
         "args": attrs.list(attrs.arg(), default = []),
-        "contacts": attrs.list(attrs.string(), default = []),
         "env": attrs.dict(attrs.string(), attrs.arg(), default = {}),
         "labels": attrs.list(attrs.string(), default = []),
     } | _PROGRAM,

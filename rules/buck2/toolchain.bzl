@@ -13,8 +13,8 @@ def distlto_tools(name: str, distlto = "distlto", visibility = ["PUBLIC"]):
     """
     The tools of distributed ThinLTO, for `cxx_internal_tools(dist_lto = ...)`.
 
-    `distlto` is where the program is: a name of PATH, an absolute path, or a checked-in executable (`./bin/distlto`, or
-    a label).
+    `distlto` is where the program is: a name of PATH, an absolute path, or an installation in the project (`./distlto`, or
+    a label of a directory).
     """
     tools = distlto_programs(name, distlto)
     linkers = ["darwin", "gnu"]
@@ -59,7 +59,7 @@ def distlto_cxx_toolchain(name: str, llvm = None, distlto = "distlto", linker_fl
     clang = llvm_programs(
         name,
         llvm,
-        ["clang", "clang++", "llvm-ar", "llvm-nm", "llvm-objcopy", "llvm-objdump", "llvm-ranlib", "llvm-strip"],
+        ["clang", "clang++", "llvm-ar", "llvm-dwp", "llvm-nm", "llvm-objcopy", "llvm-objdump", "llvm-ranlib", "llvm-strip"],
     )
     attributes = {
         "archiver": clang["llvm-ar"],
@@ -71,6 +71,7 @@ def distlto_cxx_toolchain(name: str, llvm = None, distlto = "distlto", linker_fl
         "compiler_type": "clang",
         "cxx_compiler": clang["clang++"],
         "cxx_compiler_flags": ["-O2"],
+        "dwp": clang["llvm-dwp"],
         "link_style": "static",
         "linker": clang["clang++"],
         "linker_flags": lld_flags(llvm) + linker_flags,

@@ -25,7 +25,7 @@ pub fn test(release: bool) -> Result<()> {
 
     // The member itself and the one module that imports it.
     project.build("words")?;
-    project.ran("distlto_opt", &["libchecksum.a(objects/adler.o)", "app/main.cpp.o"])?;
+    project.ran("distlto_opt", &["libchecksum.a(adler.o)", "app/main.cpp.o"])?;
 
     project.edit("checksum/adler.cpp", "a = 2", "a = 1")?;
     project.expect(SAID)?;

@@ -16,6 +16,7 @@ use crate::index::{self, Asked};
 use crate::link::{LinkError, LinkOptions};
 use crate::run_args::RunArgs;
 use crate::scratch::scratch;
+use crate::serve::collected::Collection;
 use crate::tool::ToolRunner;
 
 /// The examined linker if no command is given.
@@ -93,7 +94,7 @@ impl Doctor<'_> {
             Ok(scratch) => scratch,
             Err(error) => return self.fails("there is no place for a trial", &error),
         };
-        match index::ask(words, &options, &scratch.path().to_string_lossy(), self.cancel) {
+        match index::ask(words, &options, Collection::new(&scratch.path().to_string_lossy()), self.cancel) {
             Ok(Asked::Link(asked)) if asked.link.modules.is_empty() => self.report.note(
                 "the linker loads no ThinLTO bitcode: as it is it links by itself (compile with -flto=thin)",
             ),

@@ -8,6 +8,7 @@ use crate::index::{self, Asked};
 use crate::link::{LinkError, LinkOptions};
 use crate::run_args::RunArgs;
 use crate::scratch::scratch;
+use crate::serve::collected::Collection;
 
 impl LinkDescription {
     /// Of a link command; the exit code of one that failed.
@@ -16,7 +17,7 @@ impl LinkDescription {
         let directory = scratch.path().to_string_lossy();
         let run = RunArgs { quiet: true, ..RunArgs::default() };
         let options = LinkOptions { run, ..LinkOptions::default() };
-        let asked = match index::ask(words, &options, &directory, cancel)? {
+        let asked = match index::ask(words, &options, Collection::new(&directory), cancel)? {
             Asked::Link(asked) => asked,
             Asked::Failed(code) => return Ok(Err(code)),
         };

@@ -39,6 +39,7 @@ impl Task<'_> {
 pub struct Collection {
     /// The directory for modules that are no files of their own.
     directory: String,
+    copies: bool,
     links: Mutex<Vec<CollectedLink>>,
     alone: Mutex<Vec<String>>,
 }
@@ -59,7 +60,13 @@ pub struct CollectedLink {
 
 impl Collection {
     pub fn new(directory: &str) -> Self {
-        Self { directory: directory.to_owned(), links: Mutex::default(), alone: Mutex::default() }
+        let directory = directory.to_owned();
+        Self { directory, copies: false, links: Mutex::default(), alone: Mutex::default() }
+    }
+
+    /// Has copies in the directory where it would have symbolic links, so that it can be read on another machine.
+    pub fn with_copies(self, copies: bool) -> Self {
+        Self { copies, ..self }
     }
 
     /// Collects the modules of a linker that performs its thin link; `folder` has its shards.
@@ -72,7 +79,10 @@ impl Collection {
         elsewhere: Option<&Path>,
     ) -> Result<(), LinkError> {
         let root = elsewhere.unwrap_or(Path::new(""));
-        let mut files = ModuleFiles::new(root, &self.directory).with_kept(kept).with_slices(&compilation);
+        let mut files = ModuleFiles::new(root, &self.directory)
+            .with_kept(kept)
+            .with_slices(&compilation)
+            .with_copies(self.copies);
         let mut modules = collect(caller, folder, &mut files, &compilation)?;
         let mut records = Vec::new();
         for (id, described) in &mut modules {

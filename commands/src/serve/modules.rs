@@ -54,6 +54,8 @@ pub struct ModuleFiles {
     placed: HashMap<String, String>,
     /// The architecture whose slices of universal files count.
     architecture: Option<String>,
+    /// Whether a copy of a file is written where a symbolic link would do.
+    copies: bool,
 }
 
 struct Archive {
@@ -85,7 +87,13 @@ impl ModuleFiles {
             kept: HashMap::new(),
             placed: HashMap::new(),
             architecture: None,
+            copies: false,
         }
+    }
+
+    /// Whether copies of files are written where symbolic links would do.
+    pub fn with_copies(self, copies: bool) -> Self {
+        Self { copies, ..self }
     }
 
     /// Adds modules that a driver has compiled and is about to delete.
@@ -299,7 +307,7 @@ impl ModuleFiles {
         universal::slice(file, bytes, self.architecture.as_deref()).ok()
     }
 
-    /// Writes a module to a place, or a symbolic link to its file.
+    /// Writes a module to a place; for a file, a symbolic link or a copy.
     fn write(&mut self, id: &str, place: &str, source: Option<&Source>) -> Result<(), IoError> {
         let before = self.written.insert(place.to_owned(), id.to_owned());
         match before {
@@ -314,7 +322,7 @@ impl ModuleFiles {
         let file = self.directory.join(place);
         let parent = file.parent().unwrap_or(&self.directory);
         fs::create_dir_all(parent).map_err(IoError::on("create directory", parent))?;
-        if source.is_none() {
+        if source.is_none() && !self.copies {
             return link(&self.directory.join(id), &file);
         }
         let bytes = self.with_bitcode(id, <[u8]>::to_vec)?;

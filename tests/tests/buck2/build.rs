@@ -1,7 +1,7 @@
 //! Builds what is asked for from recorded actions: the makers of a file run when something needs the file, and the
 //! function of a dynamic output is called with the contents of its inputs, then records further actions.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -73,23 +73,6 @@ impl<'b, 'v, 'a, 'e> Build<'b, 'v, 'a, 'e> {
         Ok(render(arguments, self.eval.heap())?.words)
     }
 
-    /// Calls the functions that say what makes a file, and gives the inputs of the commands declared so far.
-    pub fn plan(mut self, label: &str, path: &str) -> Result<BTreeMap<String, Vec<String>>> {
-        self.analyse(label)?;
-        self.read_emitted()?;
-        while let Some(index) =
-            self.maker(path).filter(|&index| matches!(self.makers[index], Maker::Dynamic { .. }))
-        {
-            ensure!(self.finished.insert(index), "{path} is not bound");
-            self.run(index)?;
-        }
-        let commands = self.makers.into_iter().filter_map(|maker| match maker {
-            Maker::Run { name, command } => Some((name, command.inputs)),
-            _ => None,
-        });
-        Ok(commands.collect())
-    }
-
     fn analyse(&mut self, label: &str) -> Result<Value<'v>> {
         let emitted = emitted(self.eval.module())?;
         let resolve = self.call("resolver", &[emitted])?;
@@ -125,9 +108,6 @@ impl<'b, 'v, 'a, 'e> Build<'b, 'v, 'a, 'e> {
 
     /// Sees to it that a file or directory is there.
     fn make(&mut self, path: &str) -> Result<()> {
-        if let Some(text) = self.project.given.get(path) {
-            return sandbox::replace(&self.project.root.join(path), |place| Ok(fs::write(place, text)?));
-        }
         while let Some(index) = self.maker(path) {
             if self.finished.insert(index) {
                 self.run(index).with_context(|| format!("for {path}"))?;
@@ -201,7 +181,8 @@ impl<'b, 'v, 'a, 'e> Build<'b, 'v, 'a, 'e> {
         }
         let there = command.outputs.iter().all(|output| self.project.root.join(output).exists());
         if !there || self.project.done.get(name) != Some(&self.state(&command)?) {
-            sandbox::run(&self.project.root, &command.words, &inputs, &command.outputs)?;
+            let path = self.project.path.as_deref();
+            sandbox::run(&self.project.root, &command.words, &inputs, &command.outputs, path)?;
             let state = self.state(&command)?;
             self.project.done.insert(name.to_owned(), state);
             self.built.ran.push(name.to_owned());

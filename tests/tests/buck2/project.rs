@@ -4,6 +4,7 @@
 //! only actions whose command or inputs differ.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -23,8 +24,8 @@ pub struct Project {
     pub root: PathBuf,
     /// `section.key` to value.
     pub config: BTreeMap<String, String>,
-    /// Contents of files that no action is run for.
-    pub given: BTreeMap<String, String>,
+    /// The PATH of actions, if they have one.
+    pub path: Option<OsString>,
     /// The text of `distlto.bzl`.
     pub rules: String,
     /// What the last run of an action was, by name.
@@ -70,11 +71,6 @@ impl Project {
     /// What the program of a target is started with.
     pub fn command(&mut self, label: &str) -> Result<Vec<String>> {
         self.with_build(|build| build.command(label))
-    }
-
-    /// Declares what would make a file of the target, and gives the inputs of each command declared so far.
-    pub fn plan(&mut self, label: &str, path: &str) -> Result<BTreeMap<String, Vec<String>>> {
-        self.with_build(|build| build.plan(label, path))
     }
 
     fn with_build<R>(&mut self, work: impl FnOnce(Build) -> Result<R>) -> Result<R> {
@@ -162,10 +158,15 @@ pub fn copy_example(to: &Path) -> Result<()> {
 }
 
 /// What `toolchain.bzl` and the example load from the prelude.
-const PRELUDE: [(&str, &str); 5] = [
+const PRELUDE: [(&str, &str); 7] = [
     (
         "@prelude//cxx:cxx_toolchain.bzl",
         "cxx_toolchain_inheriting_target_platform = foreign_rule(\"cxx_toolchain_inheriting_target_platform\")",
+    ),
+    ("@prelude//tests:test_toolchain.bzl", "noop_test_toolchain = foreign_rule(\"noop_test_toolchain\")"),
+    (
+        "@prelude//toolchains:remote_test_execution.bzl",
+        "remote_test_execution_toolchain = foreign_rule(\"remote_test_execution_toolchain\")",
     ),
     ("@prelude//cxx/dist_lto:tools.bzl", "dist_lto_tools = foreign_rule(\"dist_lto_tools\")"),
     ("@prelude//cxx/tools:defs.bzl", "cxx_internal_tools = foreign_rule(\"cxx_internal_tools\")"),

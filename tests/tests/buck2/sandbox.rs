@@ -1,7 +1,9 @@
-//! Runs one command in a directory that holds its declared inputs and nothing else, and keeps its declared outputs.
+//! Runs one command in a directory that holds its declared inputs and nothing else, without environment variables but
+//! PATH if that is given, and keeps its declared outputs.
 //!
-//! So a rule that forgets to name an input fails here, as it would on a remote worker.
+//! So a rule that forgets to name an input, or needs PATH, fails here, as it would on a remote worker.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -11,7 +13,13 @@ use anyhow::{Context, Result, ensure};
 use distlto_tests::run::succeed;
 
 /// Runs `words` with `inputs` of `store`, and puts `outputs` there. All paths are relative to `store`.
-pub fn run(store: &Path, words: &[String], inputs: &[String], outputs: &[String]) -> Result<()> {
+pub fn run(
+    store: &Path,
+    words: &[String],
+    inputs: &[String],
+    outputs: &[String],
+    path: Option<&OsStr>,
+) -> Result<()> {
     let sandbox = sandbox_dir(store);
     if sandbox.exists() {
         fs::remove_dir_all(&sandbox)?;
@@ -25,14 +33,26 @@ pub fn run(store: &Path, words: &[String], inputs: &[String], outputs: &[String]
     }
     let (program, arguments) = words.split_first().context("an empty command")?;
     let mut command = Command::new(program);
-    command.args(arguments).current_dir(&sandbox);
+    command.args(arguments).current_dir(&sandbox).env_clear().envs(path.map(|path| ("PATH", path)));
     succeed(&mut command)?;
     for output in outputs {
         let made = sandbox.join(output);
         ensure!(made.exists(), "the command did not make {output}");
+        no_links(&made)?;
         replace(&store.join(output), |place| copy(&made, place))?;
     }
     fs::remove_dir_all(&sandbox).context("cannot remove the sandbox")
+}
+
+/// Refuses symbolic links among outputs: those of a worker lead nowhere else.
+fn no_links(made: &Path) -> Result<()> {
+    ensure!(!made.is_symlink(), "{} is a symbolic link", made.display());
+    if made.is_dir() {
+        for entry in fs::read_dir(made)? {
+            no_links(&entry?.path())?;
+        }
+    }
+    Ok(())
 }
 
 fn sandbox_dir(store: &Path) -> PathBuf {

@@ -15,7 +15,7 @@ def provider(fields, doc = ""):
 
 DefaultInfo = provider(["default_output", "default_outputs", "other_outputs", "sub_targets"])
 RunInfo = provider(["args"])
-ExternalRunnerTestInfo = provider(["type", "command", "env", "labels", "contacts"])
+ExternalRunnerTestInfo = provider(["type", "command", "env", "labels"])
 
 # --- attributes ------------------------------------------------------------------------------------------------------
 
@@ -117,14 +117,19 @@ def make_context(package, name, values, prefix):
     """`prefix` is the directory of what is declared here; Buck2 gives each dynamic action one of its own."""
     base = "/".join(["buck-out", package or "root", "__{}__".format(name)] + prefix)
 
-    def declare_output(first, second = None, dir = False):
+    def declare_output(first, second = None, dir = False, has_content_based_path = None):
+        # A project may make true what is not said, and modules are named by their paths.
+        if has_content_based_path != False:
+            fail("`{}` is declared without has_content_based_path = False".format(first))
         path = first if second == None else first + "/" + second
         artifact = make_artifact(path = base + "/" + path, short_path = second or first, source = False)
         emit("declare", artifact)
         return artifact
 
     def output_of(output):
-        return declare_output(output) if type(output) == "string" else output
+        if type(output) == "string":
+            fail("`{}` is not declared".format(output))
+        return output
 
     def run(command, category, identifier = "", dep_files = {}):
         owner = package + ":" + name if package else name
@@ -297,7 +302,7 @@ def built_outputs(providers, sub_target):
 # --- what the example uses of the prelude ----------------------------------------------------------------------------
 
 def _genrule_impl(ctx):
-    output = ctx.actions.declare_output("out", ctx.attrs.out)
+    output = ctx.actions.declare_output("out", ctx.attrs.out, has_content_based_path = False)
     script = cmd_args("TMP=$(mktemp -d); export TMP; OUT=", output.as_output(), "; export OUT; ", ctx.attrs.cmd, delimiter = "")
     ctx.actions.run(cmd_args("/bin/sh", "-ec", script, hidden = ctx.attrs.srcs), category = "genrule")
     return [DefaultInfo(default_output = output)]
