@@ -28,9 +28,15 @@ pub enum LinkerType {
     Darwin,
 }
 
+/// The only object of an archive without any, for linkers of type gnu: an archive without members, which suits each
+/// machine. The prelude's rule runs `mkdir` without its argument if the manifest lists nothing.
+const NOTHING: (&str, &[u8]) = ("empty.o", b"!<arch>\n");
+
 /// One archive to unpack.
 #[derive(Debug, Clone, Copy)]
 pub struct RuleUnpack<'a> {
+    /// Which rule reads the manifest.
+    pub linker: LinkerType,
     /// As for [`crate::unpack::Unpack`].
     pub archive: &'a Path,
     /// Where the members go. It should not exist yet; it may hold only members of this archive.
@@ -78,11 +84,15 @@ pub fn unpack(request: &RuleUnpack<'_>) -> Result<Unpacked, PrepareError> {
         Kind::Archive { thin: true } => (0..members.len()).collect(),
         _ => names::duplicates_last(members.iter().map(|member| member.display.as_str())),
     };
-    let files: Vec<&str> = order
+    let mut files: Vec<&str> = order
         .iter()
         .filter(|&&at| matches!(placed[at], MemberOutcome::Written))
         .map(|&at| names[at].as_str())
         .collect();
+    if files.is_empty() && request.linker == LinkerType::Gnu {
+        staged.write(NOTHING.0, NOTHING.1)?;
+        files.push(NOTHING.0);
+    }
     if let Some(stranger) = staged.stranger(&files)? {
         return Err(PrepareError::Stranger {
             directory: request.directory.to_owned(),

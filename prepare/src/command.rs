@@ -59,11 +59,12 @@ pub struct Args {
 struct Buck2 {
     /// The archive's name in the build; not looked at
     ///
-    /// The results are those of Buck2's stock tools, with five differences. What linkers ignore in an archive (text, empty
+    /// The results are those of Buck2's stock tools, with six differences. What linkers ignore in an archive (text, empty
     /// members, metadata of rlibs) is left out. The members of a nested archive stand in its place. Those of a thin
     /// archive are copied into the objects directory. Names that do not end in `.o` get that end, since drivers go by it.
     /// Spaces, quotes and what is not ASCII are percent-encoded in names of files, since the rules write these into
-    /// argument files without quotes.
+    /// argument files without quotes. An archive without objects has one that is empty, since the rule for gnu fails
+    /// without any.
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// The archiver; not needed
@@ -121,6 +122,7 @@ fn in_general(args: &Args) -> Result<String, PrepareError> {
 
 fn for_buck2(args: &Args, linker: LinkerType) -> Result<String, PrepareError> {
     let unpacked = buck2::unpack(&buck2::RuleUnpack {
+        linker,
         archive: &args.archive,
         directory: &args.objects_out,
         architecture: args.buck2.target_architecture.as_deref(),

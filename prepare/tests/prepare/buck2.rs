@@ -165,12 +165,20 @@ fn debug_is_what_file_says() {
 }
 
 #[test]
-fn archives_without_objects_give_an_empty_list() {
+fn an_archive_without_objects_gives_one_that_each_link_takes() {
     let scratch = scratch();
     let directory = scratch.path();
+    fs::write(directory.join("main.c"), "int main(void) { return 0; }").expect("writable");
+    run(directory, "clang-22", &["-flto=thin", "-c", "main.c"]);
+    fs::write(directory.join("README"), "no object").expect("writable");
     run(directory, "llvm-ar-22", &["qcs", "none.a"]);
-    let (manifest, _) = manifest(directory, "none.a", "out", &[]);
-    assert_eq!(manifest, json!({ "debug": "current ar archive\n", "objects": [] }));
+    run(directory, "llvm-ar-22", &["qcs", "text.a", "README"]);
+    for archive in ["none.a", "text.a"] {
+        assert_eq!(objects(directory, archive), ["empty.o"]);
+        fs::remove_dir_all(directory.join("out")).expect("removable");
+        let (manifest, _) = manifest(directory, archive, "out", &[]);
+        link(directory, &manifest);
+    }
 }
 
 #[test]
