@@ -18,7 +18,7 @@ use distlto_planner::buck2::modules::LinkedModules;
 use distlto_planner::buck2::thin_link::RuleThinLink;
 use distlto_planner::buck2::{meta, stale};
 use distlto_planner::runner::{Runner, ToolOutput};
-use distlto_planner::words::{Word, lossy, word_of};
+use distlto_planner::words::{Word, lossy, shell_line, word_of};
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::message::{say, show};
 use distlto_prepare::warning::warn;
@@ -47,6 +47,10 @@ pub struct Buck2Args {
     /// Have the linker merge modules beforehand (darwin, with a linker that can)
     #[arg(long, help_heading = HEADING, requires = "meta", conflicts_with = "final_link_index")]
     pub enable_premerger: bool,
+    /// Print the command of the thin link, and do not run it
+    #[arg(long, requires = "meta")]
+    #[arg(hide_short_help = true, help_heading = HEADING)]
+    pub dump_linker_invocation: bool,
 }
 
 /// The request of Buck2's rule.
@@ -57,6 +61,7 @@ pub struct Buck2Request<'a> {
     link_plan: &'a str,
     final_list: Option<&'a str>,
     premerger: bool,
+    dump: bool,
 }
 
 impl Buck2Args {
@@ -68,6 +73,7 @@ impl Buck2Args {
             link_plan: self.link_plan.as_deref()?,
             final_list: self.final_link_index.as_deref(),
             premerger: self.enable_premerger,
+            dump: self.dump_linker_invocation,
         })
     }
 }
@@ -79,6 +85,11 @@ pub fn run(
     runner: &dyn Runner,
     cancel: &Cancel,
 ) -> Result<u8, LinkError> {
+    if request.dump {
+        let words: Vec<String> = command.iter().map(|word| lossy(word)).collect();
+        to_standard_output(format!("{}\n", shell_line(words.iter().map(String::as_str))).as_bytes())?;
+        return Ok(0);
+    }
     let text = fs::read(request.meta).map_err(IoError::on("read", request.meta))?;
     match request.final_list {
         Some(final_list) => gnu(request, final_list, &text, command, runner, cancel),
@@ -130,6 +141,9 @@ fn darwin(
         || RuleThinLink::new(command, runner),
     );
     let (meta, link) = (meta.map_err(Buck2PlanError::from)?, link?);
+    if request.premerger && link.is_stock() {
+        return Err(Buck2PlanError::NoPremerger.into());
+    }
     let modules = meta.modules();
     all_reach_linker(request, &link, &modules)?;
     stale::remove_left(&request.directory, modules.slots.par_iter().map(|slot| slot.path))?;

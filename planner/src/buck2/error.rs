@@ -44,7 +44,9 @@ pub enum MetaError {
     #[error("{}: {problem}", file.display())]
     #[diagnostic(
         code(distlto::bad_input),
-        help("docs/buck2-files.md describes the file; a prelude that writes another one needs another distlto")
+        help(
+            "docs/buck2-files.md describes the file; a prelude that writes another one needs another distlto"
+        )
     )]
     Content {
         /// The meta file.
@@ -58,7 +60,9 @@ pub enum MetaError {
     )]
     #[diagnostic(
         code(distlto::bad_input),
-        help("docs/buck2-files.md describes the file; a prelude that writes another one needs another distlto")
+        help(
+            "docs/buck2-files.md describes the file; a prelude that writes another one needs another distlto"
+        )
     )]
     NoMergedOutput {
         /// The meta file.
@@ -207,6 +211,15 @@ pub enum Buck2PlanError {
         /// The linkable.
         file: String,
     },
+    /// A stock linker, and modules to merge.
+    #[error("--enable-premerger: the linker of this link does not merge modules")]
+    #[diagnostic(
+        code(distlto::usage),
+        help(
+            "premerging needs a private linker, which knows --thinlto-full-index and -premerger-output-map; remove the premerger from the target or its toolchain"
+        )
+    )]
+    NoPremerger,
     /// An import out of an archive that the linker has opened itself.
     #[error("{importer} imports {import}, a member that no backend can load")]
     #[diagnostic(

@@ -72,6 +72,11 @@ impl<'a> RuleThinLink<'a> {
         })
     }
 
+    /// Whether the linker is known to be a stock one: it lacks `--thinlto-full-index`.
+    pub fn is_stock(&self) -> bool {
+        self.linker.as_ref().is_some_and(|linker| !linker.has_full_index)
+    }
+
     /// Runs the link. Where it succeeds, `index.full` is in the directory, if there is a way to get it.
     pub fn run(
         &self,

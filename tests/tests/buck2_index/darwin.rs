@@ -13,9 +13,9 @@ const TARGET: &str = "--target=arm64-apple-macos11";
 const SYSTEM: &str = "--- !tapi-tbd\ntbd-version: 4\ntargets: [ arm64-macos ]\n\
     install-name: /usr/lib/libSystem.B.dylib\nexports:\n  - targets: [ arm64-macos ]\n    symbols: [ dyld_stub_binder ]\n...\n";
 
-#[test]
-fn plans_say_what_was_loaded_and_where_it_stands() -> Result<()> {
-    let folder = Folder::create(Toolchain { version: NEWEST }, "buck2-index/darwin")?;
+/// A folder with a link of four objects, and the planner's command for it with more options.
+fn rule(name: &str, options: &[&str]) -> Result<(Folder, Command)> {
+    let folder = Folder::create(Toolchain { version: NEWEST }, &format!("buck2-index/{name}"))?;
     let clang = folder.toolchain.tool("clang")?;
     let mut records = Vec::new();
     for (index, (name, source, lto)) in [
@@ -35,6 +35,7 @@ fn plans_say_what_was_loaded_and_where_it_stands() -> Result<()> {
             "input_object_file_path": format!("{name}.o"),
             "output_index_shard_file_path": format!("out/{name}.thinlto.bc"),
             "output_plan_file_path": format!("out/{name}.opt.plan"),
+            "output_premerged_bitcode_file_path": format!("out/{name}.merged.bc"),
             "starlark_array_index": if index == 0 { json!(0) } else { json!(index.to_string()) },
         }));
     }
@@ -47,9 +48,38 @@ fn plans_say_what_was_loaded_and_where_it_stands() -> Result<()> {
          '-Wl,--thinlto-prefix-replace=;index/'",
     )?;
     let mut command = Command::new(distlto::binary()?);
-    command.args(["index", "--meta=meta.json", "--link-plan=link-plan.json", "--index=index", "--"]);
-    command.arg(&clang).args([TARGET, "-fuse-ld=lld", "@app.thinlto.index.argsfile"]);
-    succeed(command.current_dir(&folder.path))?;
+    command.args(["index", "--meta=meta.json", "--link-plan=link-plan.json", "--index=index"]);
+    command.args(options).arg("--").arg(&clang);
+    command.args([TARGET, "-fuse-ld=lld", "@app.thinlto.index.argsfile"]).current_dir(&folder.path);
+    Ok((folder, command))
+}
+
+#[test]
+fn merging_modules_beforehand_needs_a_private_linker() -> Result<()> {
+    let (folder, mut command) = rule("darwin-premerger", &["--enable-premerger"])?;
+    let output = command.output()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.code() == Some(2), "{:?}: {said}", output.status);
+    ensure!(said.contains("premerging needs a private linker"), "{said}");
+    ensure!(!folder.path.join("link-plan.json").exists(), "there is a plan");
+    Ok(())
+}
+
+#[test]
+fn the_command_of_the_thin_link_can_be_printed_alone() -> Result<()> {
+    let (folder, mut command) = rule("darwin-dump", &["--dump-linker-invocation"])?;
+    let output = succeed(&mut command)?;
+    let clang = folder.toolchain.tool("clang")?;
+    let line = format!("{} {TARGET} -fuse-ld=lld @app.thinlto.index.argsfile\n", clang.display());
+    ensure!(String::from_utf8(output.stdout)? == line);
+    ensure!(!folder.path.join("link-plan.json").exists(), "the thin link ran");
+    Ok(())
+}
+
+#[test]
+fn plans_say_what_was_loaded_and_where_it_stands() -> Result<()> {
+    let (folder, mut command) = rule("darwin", &[])?;
+    succeed(&mut command)?;
     let read = |file: &str| -> Result<Value> {
         Ok(serde_json::from_slice(&std::fs::read(folder.path.join(file))?)?)
     };
