@@ -38,9 +38,9 @@ pub struct GnuLink<'a> {
     pub brought: &'a dyn Fn(&[u8]) -> bool,
 }
 
-struct GnuForm<'a>(&'a LinkedModules<'a>);
+struct GnuForm;
 
-impl PlanForm for GnuForm<'_> {
+impl PlanForm for GnuForm {
     fn plan(
         &self,
         out: &mut Vec<u8>,
@@ -51,7 +51,7 @@ impl PlanForm for GnuForm<'_> {
     ) -> Result<(), Buck2PlanError> {
         match imports {
             Some(imports) => {
-                plan::of_object(out, imports, self.0, object.index, &object.path, bitcode_file);
+                plan::of_object(out, imports, object.index, &object.path, bitcode_file);
             }
             None => out.extend_from_slice(plan::NATIVE),
         }
@@ -86,7 +86,7 @@ impl GnuLink<'_> {
         for of in self.modules.archives.iter().filter(|of| of.archive.members.is_some()) {
             outputs::make_directory(&of.archive.index_directory)?;
         }
-        let form = GnuForm(self.modules);
+        let form = GnuForm;
         let settled =
             Settling { modules: self.modules, directory: self.directory, listing, form: &form }.all()?;
         let mut said: Vec<Option<&RawValue>> = vec![None; self.modules.slots.len()];

@@ -1,4 +1,4 @@
-//! Import lists in the terms of a meta file: which objects, archives and members a module imports from.
+//! Import lists in the terms of a meta file: which objects and archives a module imports from.
 //!
 //! The linker writes one path a line. Text and results are in buffers that are used again: a link of 100,000 objects
 //! has tens of millions of imports. Independent of plans.
@@ -25,8 +25,6 @@ pub struct ImportList {
     pub objects: Vec<u64>,
     /// Indices of imported archives, each once, by first occurrence.
     pub archives: Vec<u64>,
-    /// Imported members with the index of their archive, by that and then in the list's order.
-    pub members: Vec<(u64, usize)>,
     /// Paths that the meta file does not list.
     pub unknown: Vec<String>,
     /// For each archive, the number of the list that named it last, so that each is counted once.
@@ -74,7 +72,6 @@ impl ImportList {
     ) -> Result<(), Buck2PlanError> {
         self.objects.clear();
         self.archives.clear();
-        self.members.clear();
         self.unknown.clear();
         self.named.resize(modules.archives.len(), 0);
         self.number += 1;
@@ -103,11 +100,9 @@ impl ImportList {
                         self.named[archive] = self.number;
                         self.archives.push(index);
                     }
-                    self.members.push((index, slot));
                 }
             }
         }
-        self.members.sort_by_key(|&(archive, _)| archive);
         Ok(())
     }
 }

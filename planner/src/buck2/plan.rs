@@ -1,7 +1,6 @@
 //! Plans: the other objects and archives that the backend of one module needs.
 //!
-//! Pure. Fields are sorted, as in the stock tools. `archive_member_imports` is ours, where members are imported: the
-//! exact members, for rules that need not take an archive as a whole.
+//! Pure. Fields are sorted, as in the stock tools.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +9,6 @@ use serde_json::value::RawValue;
 
 use super::import_list::ImportList;
 use super::json_text::append;
-use super::modules::LinkedModules;
 
 /// The plan of an object that is native already.
 pub const NATIVE: &[u8] = b"{\"is_bc\": false}";
@@ -19,8 +17,6 @@ pub const NATIVE: &[u8] = b"{\"is_bc\": false}";
 #[derive(Serialize)]
 struct BackendJson<'a> {
     archive_imports: &'a [u64],
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    archive_member_imports: BTreeMap<u64, Vec<&'a str>>,
     bitcode_file: &'a str,
     imports: &'a [u64],
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -52,25 +48,13 @@ struct LinkJson {
 pub type Numbers = BTreeMap<u64, u8>;
 
 /// The plan of a bitcode object; `bitcode_file` is where the linker has written its shard.
-pub fn of_object(
-    out: &mut Vec<u8>,
-    imports: &ImportList,
-    modules: &LinkedModules<'_>,
-    index: u64,
-    path: &str,
-    bitcode_file: &str,
-) {
-    append(out, &backend(imports, modules, Some(index), path, bitcode_file));
+pub fn of_object(out: &mut Vec<u8>, imports: &ImportList, index: u64, path: &str, bitcode_file: &str) {
+    append(out, &backend(imports, Some(index), path, bitcode_file));
 }
 
 /// Returns an archive plan's entry for a bitcode member; `bitcode_file` is the path of its shard.
-pub fn of_member(
-    imports: &ImportList,
-    modules: &LinkedModules<'_>,
-    path: &str,
-    bitcode_file: &str,
-) -> Box<RawValue> {
-    raw(&backend(imports, modules, None, path, bitcode_file))
+pub fn of_member(imports: &ImportList, path: &str, bitcode_file: &str) -> Box<RawValue> {
+    raw(&backend(imports, None, path, bitcode_file))
 }
 
 /// Returns an archive plan's entry for a native member.
@@ -94,18 +78,12 @@ fn raw(plan: &impl Serialize) -> Box<RawValue> {
 
 fn backend<'a>(
     imports: &'a ImportList,
-    modules: &LinkedModules<'a>,
     index: Option<u64>,
     path: &'a str,
     bitcode_file: &'a str,
 ) -> BackendJson<'a> {
-    let mut archive_member_imports: BTreeMap<u64, Vec<&str>> = BTreeMap::new();
-    for &(archive, slot) in &imports.members {
-        archive_member_imports.entry(archive).or_default().push(modules.slots[slot].path);
-    }
     BackendJson {
         archive_imports: &imports.archives,
-        archive_member_imports,
         bitcode_file,
         imports: &imports.objects,
         index,

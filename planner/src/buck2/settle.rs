@@ -210,11 +210,7 @@ impl Settling<'_> {
 
     fn member_plan(&self, slot: usize, bitcode: bool, shard: &str, buffers: &Buffers) -> Box<RawValue> {
         let path = self.modules.slots[slot].path;
-        if bitcode {
-            plan::of_member(&buffers.imports, self.modules, path, shard)
-        } else {
-            plan::of_native_member(path)
-        }
+        if bitcode { plan::of_member(&buffers.imports, path, shard) } else { plan::of_native_member(path) }
     }
 }
 
