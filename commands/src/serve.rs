@@ -370,7 +370,8 @@ impl Service<'_> {
             _ => Ok(code),
         };
         session.keep(&ended);
-        let kept = served.modules.iter().filter(|module| !module.ran);
+        // A failed link has no record of its kept objects.
+        let kept = served.modules.iter().filter(|module| code == 0 && !module.ran);
         let spared = kept.filter_map(|module| Some(module.object.as_ref()?.took_us)).sum();
         self.count(reporter.usage(Duration::from_micros(spared)));
         ended

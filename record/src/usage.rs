@@ -44,9 +44,9 @@ pub struct UsageCounts {
     pub ran: u64,
     /// Backends that ran on an engine.
     pub remote: u64,
-    /// Objects from a cache that others may share.
+    /// Objects found by what their backends read, in the store or at a server.
     pub cached: u64,
-    /// Objects from the user's own store.
+    /// Objects found by the linker's key, before there was anything to run.
     pub kept: u64,
     /// Backends that ran although only imports had changed.
     pub imports_only: u64,
@@ -165,8 +165,8 @@ impl UsageTotals {
             ("backends that ran here", counts.ran.to_string()),
             ("backends that ran on an engine", counts.remote.to_string()),
             ("  as only imports had changed", counts.imports_only.to_string()),
-            ("objects from the user's store", counts.kept.to_string()),
-            ("objects from a shared cache", counts.cached.to_string()),
+            ("objects found by the linker's key", counts.kept.to_string()),
+            ("objects found by content", counts.cached.to_string()),
             ("time of links", time(counts.wall_us)),
             ("time of backends spared", time(counts.spared_us)),
         ];
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!((totals.links, totals.unchanged, totals.counts.ran, totals.counts.kept), (4, 1, 4, 6));
         let expected = "4 links in 1.0 s: 4 backends ran, 6 objects found (3.0 s spared); 1 link passed through: no ThinLTO";
         assert_eq!(totals.sentence(), expected);
-        assert!(totals.table().contains("\n  passed through                1\n"), "{}", totals.table());
-        assert!(totals.table().ends_with("  no ThinLTO                    1\n"), "{}", totals.table());
+        assert!(totals.table().contains("\n  passed through                   1\n"), "{}", totals.table());
+        assert!(totals.table().ends_with("  no ThinLTO                       1\n"), "{}", totals.table());
     }
 }

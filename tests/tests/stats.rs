@@ -76,7 +76,10 @@ fn links_are_counted_over_all_builds() -> Result<()> {
     let elsewhere = elsewhere.parent().map(|path| path.display().to_string()).unwrap_or_default();
     ensure!(stats(&folder, &[&elsewhere])?["links"] == 0 && stats(&folder, &["."])?["links"] == 6);
     let table = String::from_utf8(succeed(&mut ask(&folder, &["stats", "--zero"])?)?.stdout)?;
-    ensure!(table.starts_with("links ") && table.contains("backends that ran here          3\n"), "{table}");
+    ensure!(
+        table.starts_with("links ") && table.contains("backends that ran here             3\n"),
+        "{table}"
+    );
     ensure!(stats(&folder, &[])?["links"] == 0);
     Ok(())
 }
