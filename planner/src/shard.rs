@@ -18,7 +18,7 @@ use thiserror::Error;
 use crate::bitcode::{self, BitcodeError, Item, ModuleHash, SubBlock, Walk};
 use crate::module::{hash, number};
 
-pub use canonical::{Canonical, Renamed, canonical, decisions, digest, is_equivalent};
+pub use canonical::{Canonical, Renamed, canonical, decisions, digest, digest_without_paths, is_equivalent};
 pub use complete::complete;
 pub use own::{OwnSymbol, OwnSymbols, guid, own_symbols};
 pub use rename::{rename, rename_all};

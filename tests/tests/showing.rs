@@ -10,6 +10,7 @@ use anyhow::{Context, Result, ensure};
 use distlto_tests::project::{FORKED, Misbehaviour, Project};
 use distlto_tests::run::{capture, succeed};
 use distlto_tests::terminal;
+use distlto_tests::toolchain::Toolchain;
 use serde_json::Value;
 
 const FAILS: Misbehaviour = Misbehaviour { name: "fails", script: "echo why >&2\nexit 3" };
@@ -105,6 +106,40 @@ fn a_dry_run_foretells_and_leaves_nothing() -> Result<()> {
     let mut other = Command::new(distlto_tests::distlto::binary()?);
     let other = succeed(other.args(["link", "--dry-run", "--", "true"]))?;
     ensure!(other.stdout.starts_with(b"the command would run as it is"), "{other:?}");
+    Ok(())
+}
+
+/// `main.cpp` imports from `b.cpp`, whose variable a native object may define first.
+const DEFINED_TWICE: [(&str, &str); 2] = [
+    (
+        "main.cpp",
+        "extern \"C\" int printf(const char *, ...);\nint b(int);\nint main() { printf(\"%d\\n\", b(1)); }\n",
+    ),
+    ("b.cpp", "inline int shared = 5;\nint b(int x) { return x + shared++; }\n"),
+];
+const NATIVE: &str = "inline int shared = 5;\nint *use() { return &shared; }\n";
+
+#[test]
+fn a_dry_run_finds_an_object_that_was_made_from_another_shard() -> Result<()> {
+    let mut project = Project::create("show-dry-run-shard", &DEFINED_TWICE)?;
+    let clang = Toolchain::from_env()?.tool("clang")?;
+    let native = |text: &str| -> Result<()> {
+        project.folder.write("native.cpp", text)?;
+        let mut command = Command::new(&clang);
+        command.args(["-O2", "-std=c++17", "-c", "native.cpp"]).current_dir(&project.folder.path);
+        succeed(&mut command).map(drop)
+    };
+    native(NATIVE)?;
+    project.objects.push("native.o".to_owned());
+    ensure!(project.relink()?.backends.len() == 2, "not all backends ran");
+    // The shard of main.cpp changes, and the linker's key of its object does not.
+    project.objects.rotate_right(1);
+    ensure!(project.relink()?.backends == ["b.cpp.o"], "another backend ran");
+    native(&NATIVE.replace("use", "user"))?;
+    let foretold = succeed(&mut project.link_with(&["--dry-run"])?)?;
+    let foretold = String::from_utf8(foretold.stdout)?;
+    ensure!(foretold.starts_with("0 of 2 backends would run"), "{foretold}");
+    ensure!(project.relink()?.backends.is_empty(), "a backend ran");
     Ok(())
 }
 

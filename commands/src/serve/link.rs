@@ -1,8 +1,8 @@
 //! Serves one linker that asks: each module gets a kept object, or one that a backend makes.
 //!
 //! An object is kept under the digest of the compiler, its flags, the files that these name, and the linker's own
-//! key. So a hit needs no look at the module. A miss becomes an action of a run that grows while the linker asks.
-//! Does not depend on the command that started the linker.
+//! key. So a hit needs no look at the module, unless its shard is another. A miss becomes an action of a run that
+//! grows while the linker asks. Does not depend on the command that started the linker.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -17,6 +17,7 @@ use distlto_executor::run::{self, Arrival, Arrivals};
 use distlto_planner::backend_flags::BackendFiles;
 use distlto_planner::keep::{self, ModulePlaces};
 use distlto_planner::module::source_name;
+use distlto_planner::shard;
 use distlto_prepare::input::Input;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::mutex::lock;
@@ -210,18 +211,12 @@ impl<'scope> Hearing<'scope, '_, '_> {
         };
         let (key, imports) =
             module_record::key(answering.identity, question, &shard, &flags.args, dwo.as_ref());
-        if let Some((object, file)) = self.find_by_key(&key, &label, dwo.as_deref(), &imports)? {
-            if answering.stable_names
-                && let Some(source) = &object.source
-                && let Err(error) = self.claim_source(source, &label)
-            {
-                return self.begin_anew(question.ticket, error);
-            }
-            let archive = self.files.archive_of(id).map(|(archive, offset)| (archive.to_owned(), offset));
-            let module = LinkModule { flags, ..LinkModule::kept(id, label, archive, key, object) };
-            return self.give_kept(question.ticket, module, &file);
-        }
-        match self.miss(question, id, (key, flags), dwo, &shard) {
+        let found = self.find_by_key(&key, &label, dwo.as_deref(), &imports)?;
+        let answered = match found {
+            Some(found) => self.hit(question, id, (key, flags), dwo, &shard, found),
+            None => self.miss(question, id, (key, flags), dwo, &shard),
+        };
+        match answered {
             Ok(()) => Ok(()),
             Err(Miss::Unfit(why)) => self.leave(question, id, &why),
             Err(Miss::Nameless(error)) => self.begin_anew(question.ticket, error),
@@ -238,6 +233,54 @@ impl<'scope> Hearing<'scope, '_, '_> {
         self.send(ticket, Answer::End(1))
     }
 
+    /// Handles a hit by the linker's key.
+    fn hit(
+        &mut self,
+        question: &Question<'_>,
+        id: &str,
+        (key, flags): (String, ModuleFlags),
+        dwo: Option<Utf8PathBuf>,
+        bytes: &[u8],
+        (mut object, file): (RecordedObject, File),
+    ) -> Result<(), Miss> {
+        let label = object.label.clone();
+        if self.answering.stable_names
+            && let Some(source) = &object.source
+        {
+            self.claim_source(source, &label).map_err(Miss::Nameless)?;
+        }
+        // The key covers less than the shard. A dry run has no key, and looks by content.
+        let shard = shard::digest_without_paths(bytes).unwrap_or_default();
+        if object.shard != shard {
+            match self.inputs(id, bytes, &flags.args, dwo.as_ref()) {
+                Ok((_, Some(content))) => object.set_inputs(&content, shard),
+                // A dry run cannot look up such a module either.
+                Ok((_, None)) | Err(Miss::Unfit(_)) => {}
+                Err(miss) => return Err(miss),
+            }
+        }
+        let archive = self.files.archive_of(id).map(|(archive, offset)| (archive.to_owned(), offset));
+        let module = LinkModule { flags, ..LinkModule::kept(id, label, archive, key, object) };
+        self.give_kept(question.ticket, module, &file).map_err(Miss::Failed)
+    }
+
+    /// The inputs of a module's backend, and their digests if all are known.
+    fn inputs(
+        &mut self,
+        id: &str,
+        bytes: &[u8],
+        flags: &[String],
+        dwo: Option<&Utf8PathBuf>,
+    ) -> Result<(Described, Option<Content>), Miss> {
+        self.resolve(id)?;
+        let described = describe(&mut self.files, self.completion.as_mut(), id, bytes)?;
+        let answering = self.answering;
+        let shard = ModulePlaces::of(answering.session.directory, &described.label).shard;
+        keep::shard_at(&answering.here(&shard), &described.shard)?;
+        let content = answering.content(&described.file, &shard, &described.imports, flags, dwo);
+        Ok((described, content))
+    }
+
     /// Handles a miss: finds an object with the same inputs, or adds an action to make one.
     fn miss(
         &mut self,
@@ -248,19 +291,18 @@ impl<'scope> Hearing<'scope, '_, '_> {
         bytes: &[u8],
     ) -> Result<(), Miss> {
         let answering = self.answering;
-        self.resolve(id)?;
-        let described = describe(&mut self.files, self.completion.as_mut(), id, bytes)?;
-        let Described { label, archive, file: module, imports, labels, shard, cost, .. } = described;
+        let (described, content) = self.inputs(id, bytes, &flags.args, dwo.as_ref())?;
+        let Described { label, archive, file: module, imports, labels, cost, .. } = described;
         let names = ModulePlaces::of(answering.session.directory, &label);
-        keep::shard_at(&answering.here(&names.shard), &shard)?;
         let source = self.source(&answering.here(&module), &label)?;
-        let content = answering.content(&module, &names.shard, &imports, &flags.args, dwo.as_ref());
+        let shard = shard::digest_without_paths(bytes).unwrap_or_default();
         // The linker's key also covers the imports of others from this module, which its backend does not read.
         if let Some(content) = &content
             && let Some(earlier) = answering.earlier.of_content(&content.digest)
             && let Some(mut found) = self.find(&earlier.key, &label, dwo.as_deref(), sorted(&labels))?
         {
             found.object.key.clone_from(&key);
+            found.object.set_inputs(content, shard);
             answering.objects.keep_again(&found);
             let module = LinkModule { flags, ..LinkModule::kept(id, label, archive, key, found.object) };
             return self.give_kept(question.ticket, module, &found.file).map_err(Miss::Failed);
@@ -293,6 +335,7 @@ impl<'scope> Hearing<'scope, '_, '_> {
             archive,
             key,
             content: digest,
+            shard,
             file: Some(module),
             imports: labels,
             cost,

@@ -25,6 +25,8 @@ pub struct LinkModule {
     pub key: String,
     /// The digest of its compiler's inputs.
     pub content: String,
+    /// The digest of the linker's shard that they follow from.
+    pub shard: String,
     /// The file that its compiler reads; none where it was not compiled.
     pub file: Option<String>,
     /// The labels of the modules that it imports from, sorted.

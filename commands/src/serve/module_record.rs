@@ -21,7 +21,7 @@ use distlto_prepare::json_lines::{JsonLines, line};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::key_parts::{Identity, KeyParts};
+use super::key_parts::{Content, Identity, KeyParts};
 use super::module::LinkModule;
 use super::protocol::Question;
 
@@ -36,6 +36,9 @@ pub struct RecordedObject {
     /// The digest of the compiler's inputs; empty like the key. The linker's key covers more.
     #[serde(default)]
     pub content: String,
+    /// The digest of the linker's shard that `content` and `parts` follow from; empty if it is not known.
+    #[serde(default)]
+    pub shard: String,
     /// The module's label.
     pub label: String,
     /// The object, then split debug information, each with its content.
@@ -195,6 +198,7 @@ impl RecordedObject {
         Ok(Self {
             key: found_by(&module.key),
             content: found_by(&module.content),
+            shard: module.shard.clone(),
             read: read.collect::<Result<_, IoError>>()?,
             absent: absent.iter().cloned().collect(),
             is_unseen: *is_unseen,
@@ -207,6 +211,13 @@ impl RecordedObject {
             took_us: 0,
             parts: module.parts.clone().filter(|_| !is_more),
         })
+    }
+
+    /// Records the inputs that the object has in this link.
+    pub fn set_inputs(&mut self, content: &Content, shard: String) {
+        self.content.clone_from(&content.digest);
+        self.parts = Some(content.parts.clone());
+        self.shard = shard;
     }
 
     /// Returns the first further file that changed since the compiler read it, or appeared since it looked.

@@ -47,6 +47,8 @@ pub struct Found {
 #[derive(Serialize, Deserialize)]
 struct Note {
     content: String,
+    #[serde(default)]
+    shard: String,
     instructions: (u64, u64),
     #[serde(default, skip_serializing_if = "Option::is_none")]
     source: Option<String>,
@@ -79,6 +81,7 @@ impl Objects<'_> {
         let object = RecordedObject {
             key: key.to_owned(),
             content: note.content,
+            shard: note.shard,
             label: module.label.to_owned(),
             files: names.iter().map(ToString::to_string).zip(result.outputs.iter().map(digest)).collect(),
             read: note.read,
@@ -176,7 +179,8 @@ impl Objects<'_> {
 }
 
 fn note(object: &RecordedObject) -> String {
-    let RecordedObject { content, instructions, source, parts, read, absent, is_unseen, .. } = object.clone();
-    let note = Note { content, instructions, source, parts, read, absent, is_unseen };
+    let RecordedObject { content, shard, instructions, source, parts, read, absent, is_unseen, .. } =
+        object.clone();
+    let note = Note { content, shard, instructions, source, parts, read, absent, is_unseen };
     serde_json::to_string(&note).expect("text and numbers have a JSON form")
 }

@@ -60,6 +60,12 @@ pub fn digest(bytes: &[u8]) -> Result<String, BitcodeError> {
     canonical(bytes).map(|canonical| Digest::of(&canonical.bytes).hex())
 }
 
+/// The digest of a shard without the paths of its modules. It takes a small part of [`digest`]'s time, and may differ for
+/// shards of one canonical form.
+pub fn digest_without_paths(bytes: &[u8]) -> Result<String, BitcodeError> {
+    splice(bytes, |_| Some(Vec::new()), |hash| hash).map(|rest| Digest::of(&rest).hex())
+}
+
 /// Returns a canonical form without the hashes of its modules: the thin link's decisions, regardless of the modules'
 /// content.
 pub fn decisions(canonical: &[u8]) -> Result<Vec<u8>, BitcodeError> {

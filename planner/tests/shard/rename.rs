@@ -18,6 +18,9 @@ fn without_process(path: &[u8]) -> Option<Vec<u8>> {
 fn the_shards_of_two_equal_links_become_equal() {
     let runs = ["shard-archive-run1.bc", "shard-archive-run2.bc"].map(data);
     assert_ne!(runs[0], runs[1]);
+    let [one, other] = [&runs[0], &runs[1]].map(|bytes| shard::digest_without_paths(bytes).expect("a shard"));
+    assert_eq!(one, other);
+    assert_ne!(one, shard::digest_without_paths(&data("shard-types-run1.bc")).expect("a shard"));
     let renamed = runs.map(|bytes| rename(&bytes, without_process).expect("a shard"));
     assert_eq!(renamed[0], renamed[1]);
     let paths = shard::read(&renamed[0]).expect("a shard").modules;
