@@ -1,7 +1,7 @@
-//! `distlto stats`: what links have run and found, over all builds of a user.
+//! `distlto stats`: sums of backends that ran and objects that were found, over all builds of a user.
 //!
-//! Each link appends a line to a file in the user's cache folder. A link never fails because of it. Knows nothing of what
-//! the numbers mean (see [`distlto_record::usage`]).
+//! Each link appends a line to a file in the user's cache folder. A link never fails because of it. The numbers are
+//! defined in [`distlto_record::usage`].
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ const HEADER: &str = "distlto usage 1\n";
 /// The size at which the older half of the links is left out, in bytes.
 const LIMIT: u64 = 16 << 20;
 
-/// Say how many links were served, what they ran and found, and which ones passed through
+/// Count links, backends that ran, objects that were found, and links that passed through
 ///
 /// Counts the links of this user since the last --zero, in all builds. A link passes through if it has bitcode and its linker
 /// links by itself; the reasons are listed.

@@ -61,7 +61,7 @@ pub struct Module {
     /// summary of a known layout ([`bitcode::SUMMARY_VERSIONS`]).
     pub instructions: Option<u64>,
     /// Whether no other module can import a function, because all are `noinline`, as -O0 leaves them. `None` without
-    /// functions of which this is known.
+    /// functions with known flags.
     pub noinline: Option<bool>,
 }
 

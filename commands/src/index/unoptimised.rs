@@ -1,7 +1,6 @@
 //! A note on links that import nothing because their modules are compiled with -O0, as debug builds are.
 //!
-//! Such a link is right, and its distribution is of little use. Nothing else tells the user. Does not look at links that
-//! import.
+//! Such a link is right, but gains little from distribution, and no tool reports this. Does not look at links that import.
 
 use std::fs;
 use std::path::Path;
