@@ -159,9 +159,9 @@ pub struct LinkArgs {
     /// The thin link is performed, and nothing else. Nothing is written.
     #[arg(long)]
     pub dry_run: bool,
-    /// Fail a link that has bitcode and whose linker does not ask for its objects
+    /// Fail a link with bitcode if its linker does not ask for its objects
     ///
-    /// Without this option the linker links by itself then. The error says why.
+    /// The error says why, and the earlier program is left. Without this option the linker links by itself then.
     #[arg(long, env = "DISTLTO_REQUIRE", value_parser = BoolishValueParser::new(), hide_short_help = true)]
     pub require: bool,
     /// The link command: a compiler driver or ld.lld with its arguments

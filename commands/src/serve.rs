@@ -64,6 +64,7 @@ use distlto_planner::words::Word;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::threads;
 use distlto_prepare::warning::warn;
+use distlto_prepare::write::remove;
 use distlto_record::progress::{Phase, Profile, Progress, ProgressEvent, Reporter, Style};
 use distlto_record::usage::LinkUsage;
 
@@ -291,16 +292,22 @@ impl Service<'_> {
             (Outcome::Broken(_) | Outcome::Anew, _) => 1,
         };
         let observed = ended.map_or(&[][..], |ended| &ended.observed);
-        previous.map_or(Ok(()), |previous| previous.settle(code == 0, observed))?;
-        if code == 0 && served.modules.is_empty() {
+        let is_whole = code == 0 && served.modules.is_empty();
+        let inputs =
+            || observed::line_inputs(directory.as_deref().unwrap_or(Path::new("")), link.line.arguments());
+        let passes = is_whole && usage::has_bitcode(inputs().into_iter().map(|(path, _)| path));
+        let passed = if passes { self.pass_through(&output, NO_THIN_LTO) } else { Ok(()) };
+        if passed.is_err() {
+            // The next build would take it for the link's, and not link again.
+            remove(&output)?;
+        }
+        previous.map_or(Ok(()), |previous| previous.settle(code == 0 && passed.is_ok(), observed))?;
+        if is_whole {
             if ended.is_some() {
                 session.say_why_whole(NO_THIN_LTO);
             }
             state.discard()?;
-            let inputs =
-                observed::line_inputs(directory.as_deref().unwrap_or(Path::new("")), link.line.arguments());
-            let passes = usage::has_bitcode(inputs.into_iter().map(|(path, _)| path));
-            return if passes { self.pass_through(&output, NO_THIN_LTO).map(|()| 0) } else { Ok(0) };
+            return passed.map(|()| 0);
         }
         let mut graph = None;
         if code == 0 {

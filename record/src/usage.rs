@@ -1,4 +1,4 @@
-//! The use of links over time: what each ran, what it found, and the sums.
+//! The use of links over time: backends that ran and objects that were found, for each link and in all.
 //!
 //! Plain values. Does not know where they are kept.
 
@@ -44,7 +44,7 @@ pub struct UsageCounts {
     pub ran: u64,
     /// Backends that ran on an engine.
     pub remote: u64,
-    /// Objects found by what their backends read, in the store or at a server.
+    /// Objects found by their backends' inputs, in the store or at a server.
     pub cached: u64,
     /// Objects found by the linker's key, before there was anything to run.
     pub kept: u64,

@@ -24,12 +24,13 @@ full.o: main.c
 \t$(CLANG) -O2 -flto -Db=main_b -c $< -o $@
 ";
 
+const MAIN: &str = "int b(int x);\nint main(void) { return 0; }\nint main_b(int x) { return x; }\n";
+
 fn project(name: &str) -> Result<Folder> {
     let toolchain = Toolchain::from_env()?;
     let folder = Folder::create(toolchain, &format!("stats/{name}"))?;
     folder.write("Makefile", MAKEFILE.replace("$(CLANG)", &folder.expand("%clang", "")?))?;
-    folder
-        .write("main.c", "int b(int x);\nint main(void) { return 0; }\nint main_b(int x) { return x; }\n")?;
+    folder.write("main.c", MAIN)?;
     folder.write("b.c", "int b(int x) { return x + 4; }\n")?;
     Ok(folder)
 }
@@ -94,16 +95,22 @@ fn a_link_with_bitcode_that_is_not_served_says_so_and_can_be_refused() -> Result
         let line = last_line(&folder, &["make", target])?;
         ensure!(line.ends_with(&format!("; 1 link passed through: {why}")), "{line}");
         ensure!(stats(&folder, &["--zero"])?["passed_through"][why] == 1);
-        std::fs::remove_file(folder.path.join(target))?;
+        // The earlier program stays, so that the next build links again.
+        let earlier = std::fs::read(folder.path.join(target))?;
+        folder.write("main.c", MAIN.replace("return 0", "return 7"))?;
         let mut make = ask(&folder, &["make", target])?;
         let (code, text) = fail(make.env("DISTLTO_REQUIRE", "1"))?;
         let error = format!("{target} does not ask for its objects: {why}\n");
         ensure!(code == 1 && text.contains(&error), "{code}: {text}");
         ensure!(text.contains("help: link it without --require"), "{text}");
         ensure!(stats(&folder, &["--zero"])?["failed"] == 1);
+        ensure!(std::fs::read(folder.path.join(target))? == earlier, "{target} is another file");
+        std::fs::remove_file(folder.path.join(target))?;
+        let (code, _) = fail(&mut make)?;
+        ensure!(code == 1 && !folder.path.join(target).exists(), "{target} is there, exit code {code}");
+        stats(&folder, &["--zero"])?;
+        folder.write("main.c", MAIN)?;
     }
-    // The linker has not linked.
-    ensure!(!folder.path.join("alone").exists());
     let output = capture(ask(&folder, &["make", "one"])?.env("DISTLTO_REQUIRE", "1"))?;
     ensure!(output.status.success(), "{output:?}");
     Ok(())

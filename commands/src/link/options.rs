@@ -28,7 +28,7 @@ pub struct LinkOptions {
     pub graph: Option<PathBuf>,
     /// Whether to report the backends that would run, and to run none.
     pub dry_run: bool,
-    /// Whether a link fails that has bitcode and whose linker links by itself.
+    /// Whether a link with bitcode fails if its linker links by itself.
     pub require: bool,
 }
 
