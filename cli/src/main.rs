@@ -14,6 +14,7 @@ use std::process::ExitCode;
 
 use clap::CommandFactory;
 use clap::error::ErrorKind;
+use distlto_commands::configuration::{self, options};
 use distlto_commands::jobs;
 use distlto_commands::link::LinkError;
 use distlto_commands::remote::check;
@@ -38,7 +39,7 @@ fn main() -> ExitCode {
     if let Some(command) = stand_in::command() {
         return run_link(&command, &stand_in::options());
     }
-    match exit::parse::<Cli>(arguments()).command {
+    match options::parse::<Cli>(arguments()).command {
         CliCommand::Link(args) => run_link(&args.words(), &args.options()),
         CliCommand::Command(words) => {
             let words: Vec<Word> = words.into_iter().map(word_of).collect();
@@ -66,6 +67,7 @@ fn main() -> ExitCode {
         CliCommand::Distribute(args) => watching(|cancel| exit::run(|| distribute::run(&args, cancel))),
         CliCommand::Cache(args) => exit::run(|| cache::run(&args)),
         CliCommand::Stats(args) => exit::run(|| stats::run(&args)),
+        CliCommand::Config(args) => exit::run(|| configuration::run(&args)),
         CliCommand::Doctor(args) => watching(|cancel| exit::run(|| doctor::run(&args, cancel))),
         CliCommand::Remote(args) => watching(|cancel| match &args.command {
             RemoteCommand::Check(args) => exit::run(|| check::run(args, cancel)),

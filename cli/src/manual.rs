@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Command};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold};
+use distlto_commands::configuration::{options, trust};
 use distlto_commands::distribute;
 use distlto_executor::variables::REMOTE_HEADERS;
 use distlto_planner::state;
@@ -18,9 +19,14 @@ use distlto_prepare::write::write_if_changed;
 /// Environment variables that the programs read, each with its effect.
 const VARIABLES: &[(&str, &str)] = &[
     (
-        "DISTLTO_LINK_OPTIONS",
-        "Options of distlto link for a run under another program's name, such as distlto-clang++; quoted as in a \
-         response file",
+        options::VARIABLE,
+        "Options of distlto link, also for a run of any command or under another program's name, such as \
+         distlto-clang++; quoted as in a response file",
+    ),
+    (
+        trust::VARIABLE,
+        "The configuration file of the user, in place of ~/.config/distlto/config.toml; if it is empty, no \
+         configuration file is read",
     ),
     (
         distribute::OPTIONS,

@@ -3,20 +3,16 @@
 //!
 //! A link to `distlto` that is named `distlto-copy` is `distlto copy`, and likewise for the other tools.
 //! A link to `distlto` that is named `distlto-clang++-22` performs `distlto link -- clang++-22 ARGUMENTS`. Options come
-//! from the environment variable `DISTLTO_LINK_OPTIONS`, in the quoting of response files.
+//! from the environment and from configuration files.
 
 use std::ffi::OsString;
 use std::path::Path;
 
+use distlto_commands::configuration::options;
 use distlto_commands::link::LinkOptions;
-use distlto_planner::response;
 use distlto_planner::words::{Word, word_of};
-use distlto_prepare::exit;
 
 use crate::arguments::{Cli, CliCommand};
-
-/// The variable that holds options of `distlto link`.
-const OPTIONS: &str = "DISTLTO_LINK_OPTIONS";
 
 /// Names of our own tools, which stand for themselves.
 const TOOLS: &[&str] = &[
@@ -65,14 +61,10 @@ pub fn arguments() -> Vec<OsString> {
     words
 }
 
-/// The options from the environment; wrong ones end the process as on a command line.
+/// The options of a link without a command line of ours: those of the environment and of configuration files.
 pub fn options() -> LinkOptions {
-    let text = std::env::var(OPTIONS).unwrap_or_default();
-    let words = response::tokenize(text.as_bytes());
-    let words = words.iter().map(|word| String::from_utf8_lossy(word).into_owned());
-    let line = ["distlto".to_owned(), "link".to_owned()].into_iter().chain(words);
-    let line = line.chain(["--".to_owned(), "linker".to_owned()]);
-    match exit::parse::<Cli>(line.map(OsString::from)).command {
+    let line = ["distlto", "link", "--", "linker"].map(OsString::from).to_vec();
+    match options::parse::<Cli>(line).command {
         CliCommand::Link(args) => args.options(),
         // `link` was the subcommand's name.
         _ => LinkOptions::default(),

@@ -6,6 +6,7 @@ pub mod action_log;
 pub mod backend_command;
 pub mod buck2_index;
 mod completion;
+pub mod configuration;
 pub mod diff;
 pub mod distribute;
 pub mod doctor;

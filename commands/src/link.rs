@@ -4,6 +4,7 @@
 //! only knows the order and the record for the next run. That lies in the store, and an advisory lock on it makes a
 //! second run of the same link an error.
 
+pub mod args;
 pub(crate) mod dry_run;
 pub mod error;
 pub(crate) mod file_state;

@@ -4,8 +4,6 @@
 
 pub mod args;
 pub mod check;
-pub mod config;
 pub mod connect;
 pub mod settings;
-pub mod trust;
 pub mod values;

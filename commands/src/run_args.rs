@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::builder::{OsStringValueParser, TypedValueParser};
+use clap::builder::{BoolishValueParser, OsStringValueParser, TypedValueParser};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, FromArgMatches};
 use distlto_prepare::io_error::IoError;
@@ -54,41 +54,41 @@ pub struct CacheArgs {
     ///
     /// Who can write to it decides what is in your programs. Without this option a directory is not used that belongs to
     /// another user than you and root, or that others can write to. See docs/executor.md.
-    #[arg(long, env = "DISTLTO_CACHE_SHARED", value_parser = clap::builder::BoolishValueParser::new(), hide_short_help = true)]
+    #[arg(long, env = "DISTLTO_CACHE_SHARED", value_parser = BoolishValueParser::new(), hide_short_help = true)]
     pub cache_shared: bool,
     /// Let the store grow to so many bytes [default: 10G]; K, M, G and T stand for powers of 1024
-    #[arg(long, value_name = "SIZE", value_parser = parse_size, hide_short_help = true)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, env = "DISTLTO_CACHE_SIZE", hide_short_help = true)]
     pub cache_size: Option<u64>,
     /// Drop objects that were not used for so long from the store: 30d, 12h, 90m
-    #[arg(long, value_name = "AGE", value_parser = parse_age, hide_short_help = true)]
+    #[arg(long, value_name = "AGE", value_parser = parse_age, env = "DISTLTO_CACHE_AGE", hide_short_help = true)]
     pub cache_age: Option<Duration>,
 }
 
 /// How actions run, and how much is printed.
 #[derive(Debug, Clone, Default, Args)]
 pub struct RunArgs {
-    /// Those of these options that the command line has. Read first: reading an option takes it away.
+    /// Those of these options that the command line or a configuration file has. Read first: reading an option takes it away.
     #[command(flatten)]
     pub given: Given,
     /// Run at most N jobs at once [default: one per processor]
     ///
     /// A link line's --thinlto-jobs says so too.
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), env = "DISTLTO_JOBS")]
     pub jobs: Option<u16>,
     /// Run the rest after a failure
     ///
     /// Without it nothing is started after the first failure. The final link runs in neither case.
-    #[arg(short, long)]
+    #[arg(short, long, env = "DISTLTO_KEEP_GOING", value_parser = BoolishValueParser::new())]
     pub keep_going: bool,
     /// Limit the total memory of running jobs, such as 8G
     ///
     /// K, M, G and T stand for powers of 1024, and 50% for a part of this machine's memory. All are those of every link that runs on this machine at the same time, which
     /// wait for each other. What a job takes is estimated from its size and from what earlier runs measured; a larger one runs
     /// alone. Without this option the jobs take what is available, within the limits of control groups.
-    #[arg(long, value_name = "SIZE", value_parser = parse_memory)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_memory, env = "DISTLTO_MEMORY")]
     pub memory: Option<u64>,
     /// Keep the time and memory of jobs in this file, for the estimates of the next run
-    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    #[arg(long, value_name = "FILE", env = "DISTLTO_HISTORY", hide_short_help = true)]
     pub history: Option<PathBuf>,
     /// Where results are kept on disk.
     #[command(flatten)]
@@ -98,7 +98,7 @@ pub struct RunArgs {
     /// A compiler is loaded once, as a fork server: the unmodified program with a library preloaded, which forks a child
     /// for each job. Jobs that cannot be served so (static programs, scripts) are processes of their own anyway. See
     /// docs/executor.md.
-    #[arg(long, hide_short_help = true)]
+    #[arg(long, env = "DISTLTO_NO_WARM", value_parser = BoolishValueParser::new(), hide_short_help = true)]
     pub no_warm: bool,
     /// Print each command and its cost
     #[arg(short, long, conflicts_with = "quiet")]
@@ -115,19 +115,19 @@ pub struct RunArgs {
     /// made from it could lack functions. Modules and shards that record none pass anyway. This is for producers that record
     /// something else than the hash of the module on disk, such as tools that change bitcode after the thin link and keep what
     /// it decided valid. Whose shard it is and that imports are bitcode is checked all the same.
-    #[arg(long, hide_short_help = true)]
+    #[arg(long, env = "DISTLTO_NO_VERIFY_HASHES", value_parser = BoolishValueParser::new(), hide_short_help = true)]
     pub no_verify_hashes: bool,
     /// Write a trace for Perfetto or about:tracing to this file
     ///
     /// Also if the run fails or is interrupted. A line for each job at a time, with the thin link and the final link above.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", env = "DISTLTO_TRACE")]
     pub trace: Option<PathBuf>,
     /// Servers that may run actions.
     #[command(flatten)]
     pub remote: RemoteArgs,
 }
 
-/// The options of [`RunArgs`] as a command line has them, for another process that runs actions of this one.
+/// The options of [`RunArgs`] as a command line or a configuration file has them, for another process that runs actions of this one.
 #[derive(Debug, Clone, Default)]
 pub struct Given(Vec<Word>);
 
@@ -154,10 +154,15 @@ impl FromArgMatches for Given {
         let mut words = Vec::new();
         for arg in command.get_arguments() {
             let (id, Some(name)) = (arg.get_id().as_str(), arg.get_long()) else { continue };
-            if matches.value_source(id) != Some(ValueSource::CommandLine) {
+            // The environment is passed on as it is.
+            if !matches!(matches.value_source(id), Some(ValueSource::CommandLine | ValueSource::DefaultValue))
+            {
                 continue;
             }
             if !arg.get_action().takes_values() {
+                if !matches.get_flag(id) {
+                    continue;
+                }
                 words.push(format!("--{name}").into_bytes());
                 continue;
             }

@@ -1,7 +1,7 @@
 //! The store of a user: objects, records of links, digests of compilers, and notes that are printed once.
 //!
-//! It lies in the user's own cache folder (XDG Base Directory Specification), unless `--cache` or `DISTLTO_CACHE`
-//! names another place. There is none where neither these nor XDG_CACHE_HOME nor HOME name one, or where another user
+//! It lies in the user's own cache folder (XDG Base Directory Specification), unless `--cache`, `DISTLTO_CACHE`
+//! or a configuration file names another place. There is none where neither these nor XDG_CACHE_HOME nor HOME name one, or where another user
 //! could have prepared it.
 
 use std::fs::{self, File};
@@ -13,6 +13,8 @@ use distlto_planner::digests::Digest;
 use distlto_planner::state;
 use distlto_prepare::private::{self, Exposed, Reach};
 use distlto_prepare::warning::warn;
+
+use crate::configuration::options;
 
 /// The variable that names the store.
 pub const VARIABLE: &str = "DISTLTO_CACHE";
@@ -34,7 +36,8 @@ pub fn links(state: Option<&str>, cache: Option<&Path>) -> Option<String> {
 
 /// The same for commands without the option `--cache`.
 pub fn links_of(state: Option<&str>) -> Option<String> {
-    links(state, std::env::var_os(VARIABLE).map(PathBuf::from).as_deref())
+    let named = std::env::var_os(VARIABLE).map(PathBuf::from);
+    links(state, named.or_else(|| options::of_key("cache")).as_deref())
 }
 
 /// The directory for the record of an output, which may also be named by the folder of its index.

@@ -10,6 +10,7 @@ mod cache_keys;
 mod cache_links;
 mod cache_processes;
 mod campaign;
+mod configuration;
 mod converge;
 mod doctor;
 mod dtlto;

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
+use distlto_commands::configuration::options;
 use distlto_commands::distribute::{self, DistributeArgs};
 use distlto_executor::cancel::cancel_on_signals;
 use distlto_prepare::exit;
@@ -17,7 +18,7 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
-    let cli = exit::parse::<Cli>(distribute::with_environment(std::env::args_os().collect(), 1));
+    let cli = options::parse::<Cli>(distribute::with_environment(std::env::args_os().collect(), 1));
     threads::begin();
     match cancel_on_signals() {
         Ok(cancel) => exit::run(|| distribute::run(&cli.args, &cancel)),

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
+use distlto_commands::configuration::options;
 use distlto_commands::index::{self, IndexArgs};
 use distlto_executor::cancel::cancel_on_signals;
 use distlto_prepare::exit;
@@ -17,7 +18,7 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
-    let cli = exit::parse::<Cli>(std::env::args_os());
+    let cli = options::parse::<Cli>(std::env::args_os().collect());
     threads::begin();
     match cancel_on_signals() {
         Ok(cancel) => exit::run(|| index::run(&cli.args, &cancel)),

@@ -24,9 +24,9 @@ use miette::Diagnostic;
 use thiserror::Error;
 
 use super::args::RemoteArgs;
-use super::config::ConfigError;
 use super::settings::Settings;
 use super::values::{CacheMode, ToolchainPlace, UrlText};
+use crate::configuration::file::ConfigError;
 use crate::report::CheckedSentences;
 
 /// A user of this command does not want to wait as long as a link may.

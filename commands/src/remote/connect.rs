@@ -15,9 +15,9 @@ use miette::Diagnostic;
 use thiserror::Error;
 
 use super::args::RemoteArgs;
-use super::config::ConfigError;
 use super::settings::Settings;
 use super::values::{CacheMode, Fallback, ToolchainPlace};
+use crate::configuration::file::ConfigError;
 use crate::store::is_first;
 
 /// The default number of concurrent actions at an engine.

@@ -13,9 +13,9 @@ use distlto_reapi as reapi;
 use distlto_reapi::options::{CallerTool, CredentialHelper, Endpoint, Tls};
 
 use super::args::RemoteArgs;
-use super::config::{Access, ConfigError, HeaderTable, RemoteTable, TlsFiles};
-use super::trust::{ConfigFiles, ConfigPlaces};
 use super::values::{CacheMode, ChosenServer, Fallback, Properties, ToolchainPlace, UrlText, parse_headers};
+use crate::configuration::file::{Access, ConfigError, HeaderTable, RemoteTable, TlsFiles};
+use crate::configuration::trust::{ConfigFiles, ConfigPlaces};
 
 const QUEUE_TIME: Duration = Duration::from_secs(600);
 const UPLOAD_TIME: Duration = Duration::from_secs(2);

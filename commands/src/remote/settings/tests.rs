@@ -34,7 +34,7 @@ impl World {
 
     fn settings(&self, words: &[&str]) -> Result<Settings, ConfigError> {
         let around = ConfigPlaces {
-            directory: self.path("checkout/src/deep"),
+            directory: Some(self.path("checkout/src/deep")),
             home: None,
             user_file: Some(self.path("config.toml")),
             headers: self.headers.map(Into::into),

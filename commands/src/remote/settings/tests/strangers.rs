@@ -128,7 +128,7 @@ fn it_is_looked_for_no_further_than_the_repository_or_the_home() {
     let world = World::new(TEXT, "");
     let server = |home: &str| {
         let around = ConfigPlaces {
-            directory: world.path("checkout/src/deep"),
+            directory: Some(world.path("checkout/src/deep")),
             home: Some(world.folder.path().join(home)),
             user_file: None,
             headers: None,

@@ -12,7 +12,11 @@ use distlto_executor::variables::REMOTE_HEADERS;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::private::{self, Exposed, Reach};
 
-use super::config::{self, CheckoutFile, ConfigError, RemoteTable, UserFile};
+use super::file::{self, CheckoutFile, ConfigError, Key, Read, RemoteTable, UserFile};
+use super::options;
+
+/// Names the user's file, in place of the one in the home folder. Empty: no file is read, that of a checkout neither.
+pub const VARIABLE: &str = "DISTLTO_CONFIG";
 
 /// The file of a checkout, found upwards from the working directory.
 pub const NAME: &str = "distlto.toml";
@@ -24,8 +28,8 @@ const MARKS: [&str; 8] =
 /// The places of configuration.
 #[derive(Clone)]
 pub struct ConfigPlaces {
-    /// The working directory, absolute.
-    pub directory: PathBuf,
+    /// The working directory, absolute; none if the files of checkouts are not read.
+    pub directory: Option<PathBuf>,
     /// The user's home.
     pub home: Option<PathBuf>,
     /// The user's own configuration, which need not be there.
@@ -39,12 +43,19 @@ impl ConfigPlaces {
     pub fn of_process() -> Result<Self, ConfigError> {
         let set = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let home = set("HOME");
+        let named = std::env::var_os(VARIABLE);
+        let headers = std::env::var_os(REMOTE_HEADERS);
+        if named.as_ref().is_some_and(|named| named.is_empty()) {
+            return Ok(Self { directory: None, home, user_file: None, headers });
+        }
         let folder = set("XDG_CONFIG_HOME").or_else(|| Some(home.as_ref()?.join(".config")));
         Ok(Self {
-            directory: std::env::current_dir().map_err(IoError::on("find", "the working directory"))?,
+            directory: Some(std::env::current_dir().map_err(IoError::on("find", "the working directory"))?),
             home,
-            user_file: folder.map(|folder| folder.join("distlto/config.toml")),
-            headers: std::env::var_os(REMOTE_HEADERS),
+            user_file: named
+                .map(PathBuf::from)
+                .or_else(|| folder.map(|folder| folder.join("distlto/config.toml"))),
+            headers,
         })
     }
 }
@@ -54,8 +65,10 @@ impl ConfigPlaces {
 pub struct Sourced<T> {
     /// The file, with no symbolic link in its path.
     pub path: PathBuf,
-    /// Its content.
+    /// Its tables.
     pub file: T,
+    /// All its keys.
+    pub keys: Vec<Key>,
 }
 
 /// The files that there are.
@@ -94,12 +107,12 @@ impl ConfigFiles {
                 ));
                 continue;
             }
-            let (CheckoutFile { remote }, found) = config::read(&real)?;
+            let Read { tables: CheckoutFile { remote }, keys, metadata } = file::read(&real)?;
             // Another user may have replaced it meanwhile.
             if !files.is_trusted {
-                private::check_open(&real, &found).map_err(|exposed| unsafe_file(&real, exposed))?;
+                private::check_open(&real, &metadata).map_err(|exposed| unsafe_file(&real, exposed))?;
             }
-            let checkout = Sourced { path: real, file: remote };
+            let checkout = Sourced { path: real, file: remote, keys };
             if !files.is_trusted {
                 refuse(&checkout, around.user_file.as_deref())?;
             }
@@ -122,11 +135,12 @@ impl ConfigPlaces {
     fn checkout_files(&self) -> impl Iterator<Item = PathBuf> + use<'_> {
         let home = self.home.as_deref().and_then(|home| home.canonicalize().ok());
         let mut is_done = false;
-        let folders = self.directory.ancestors().take_while(move |folder| {
-            let is_last =
-                home.as_deref() == Some(*folder) || MARKS.iter().any(|mark| is_there(&folder.join(mark)));
-            !std::mem::replace(&mut is_done, is_last)
-        });
+        let folders =
+            self.directory.iter().flat_map(|directory| directory.ancestors()).take_while(move |folder| {
+                let is_last =
+                    home.as_deref() == Some(*folder) || MARKS.iter().any(|mark| is_there(&folder.join(mark)));
+                !std::mem::replace(&mut is_done, is_last)
+            });
         folders.map(|folder| folder.join(NAME)).filter(|path| is_there(path))
     }
 }
@@ -155,17 +169,17 @@ fn unsafe_file(path: &Path, exposed: Exposed) -> ConfigError {
 fn user(place: &Path, notices: &mut Vec<String>) -> Result<Sourced<UserFile>, ConfigError> {
     let path = real(place);
     private::check(place, Reach::Whole).map_err(|exposed| unsafe_file(&path, exposed))?;
-    let (file, found): (UserFile, _) = config::read(&path)?;
+    let Read { tables: file, keys, metadata }: Read<UserFile> = file::read(&path)?;
     let has_headers = !file.remote.headers.0.is_empty()
         || file.credentials.values().any(|access| !access.headers.0.is_empty());
-    if found.mode() & 0o044 != 0 && has_headers {
+    if metadata.mode() & 0o044 != 0 && has_headers {
         notices.push(format!("{} holds headers, and others can read it: chmod 600", path.display()));
     }
     if let Some(relative) = file.trusted.iter().find(|folder| !folder.is_absolute()) {
         let what = format!("`trusted` names {}, which is no absolute path", relative.display());
         return Err(ConfigError::Unfit { path, what });
     }
-    Ok(Sourced { path, file })
+    Ok(Sourced { path, file, keys })
 }
 
 /// Whether one of these folders holds the file.
@@ -175,11 +189,13 @@ fn is_below(path: &Path, folders: &[PathBuf]) -> bool {
 
 /// Refuses keys that a checkout may not set.
 fn refuse(checkout: &Sourced<RemoteTable>, user_file: Option<&Path>) -> Result<(), ConfigError> {
-    let keys = checkout.file.access().keys();
+    let mut keys = checkout.file.access().keys();
+    let options = checkout.keys.iter().map(|key| key.name.as_str());
+    keys.extend(options.filter(|name| options::is_trusting(name)));
     if keys.is_empty() {
         return Ok(());
     }
     let path = checkout.path.clone();
-    let help = format!("{}; --no-remote does without it", ConfigFiles::declare(&path, user_file));
+    let help = format!("{}; with an empty {VARIABLE} it is not read", ConfigFiles::declare(&path, user_file));
     Err(ConfigError::Untrusted { path, keys: keys.join(", "), help })
 }

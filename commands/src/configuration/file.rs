@@ -1,12 +1,13 @@
 //! The two configuration files, `distlto.toml` of a checkout and the user's own: reads them strictly.
 //!
-//! An unknown key is an error with its place, as is every other mistake. No error shows the value of a header. Does not
-//! decide which file has precedence or is trusted.
+//! Keys of options are on top and are checked by their options, in `options`. All else is in tables. An unknown key is an error
+//! with its place, as is every other mistake. No error shows the value of a header. Does not decide which file has
+//! precedence or is trusted.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::Metadata;
-use std::io::{self, Read};
+use std::io::{self, Read as _};
 use std::num::NonZeroU16;
 use std::path::{Path, PathBuf};
 
@@ -17,8 +18,10 @@ use miette::Diagnostic;
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use thiserror::Error;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue, Deserializer as TomlDeserializer};
 
-use super::values::{
+use crate::remote::values::{
     CacheMode, ChosenServer, Compress, Fallback, Time, ToolchainPlace, endpoint, is_header_name,
 };
 
@@ -36,7 +39,7 @@ pub enum ConfigError {
     #[error("{}:{line}:{column}: {what}", path.display())]
     #[diagnostic(
         code(distlto::bad_input),
-        help("docs/remote.md lists the keys of this file; --no-remote does without it")
+        help("`distlto config --help` lists the keys; with an empty DISTLTO_CONFIG no such file is read")
     )]
     Malformed {
         /// The file.
@@ -50,7 +53,10 @@ pub enum ConfigError {
     },
     /// A file that is no configuration at all.
     #[error("{} is not read: {what}", path.display())]
-    #[diagnostic(code(distlto::bad_input), help("remove it or mend it; --no-remote does without it"))]
+    #[diagnostic(
+        code(distlto::bad_input),
+        help("remove it or mend it; with an empty DISTLTO_CONFIG it is not read")
+    )]
     Unfit {
         /// The file.
         path: PathBuf,
@@ -75,7 +81,7 @@ pub enum ConfigError {
     #[error("{} is not used: {}, and it may name programs for you to run", path.display(), exposed.of(path))]
     #[diagnostic(
         code(distlto::bad_input),
-        help("{}; sudo -H takes root's own; --no-remote does without it", exposed.remedy())
+        help("{}; sudo -H takes root's own; with an empty DISTLTO_CONFIG it is not read", exposed.remedy())
     )]
     Unsafe {
         /// The file.
@@ -84,7 +90,7 @@ pub enum ConfigError {
         exposed: Exposed,
     },
     /// A checkout sets keys that only the user may set.
-    #[error("{}: [remote] sets {keys}, which a checkout may do only if you trust it", path.display())]
+    #[error("{}: it sets {keys}, which a checkout may do only if you trust it", path.display())]
     #[diagnostic(code(distlto::bad_input), help("{help}"))]
     Untrusted {
         /// The file.
@@ -110,6 +116,31 @@ pub enum ConfigError {
         /// The reason.
         why: String,
     },
+}
+
+/// A key of a file with its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Key {
+    /// The name, with those of its tables: `jobs`, `remote.url`.
+    pub name: String,
+    /// The place of its value: the line and the character, from 1.
+    pub place: (usize, usize),
+    /// The value as a command line has it, several of an array; none of a table.
+    pub values: Option<Vec<String>>,
+}
+
+/// The tables of a kind of file. All other keys are those of options.
+pub trait Tables: DeserializeOwned {
+    /// Their names.
+    const NAMES: &'static [&'static str];
+}
+
+impl Tables for CheckoutFile {
+    const NAMES: &'static [&'static str] = &["remote"];
+}
+
+impl Tables for UserFile {
+    const NAMES: &'static [&'static str] = &["remote", "trusted", "credentials"];
 }
 
 /// `distlto.toml` of a checkout.
@@ -274,33 +305,89 @@ impl Access {
     }
 }
 
-/// Reads a file. Also returns its metadata.
-pub fn read<T: DeserializeOwned>(path: &Path) -> Result<(T, Metadata), ConfigError> {
+/// The content of a file.
+#[derive(Debug)]
+pub struct Read<T> {
+    /// Its tables.
+    pub tables: T,
+    /// All its keys, in the order of their names.
+    pub keys: Vec<Key>,
+    /// The file's metadata.
+    pub metadata: Metadata,
+}
+
+/// Reads a file.
+pub fn read<T: Tables>(path: &Path) -> Result<Read<T>, ConfigError> {
     let io = |source: io::Error| IoError::on("read", path)(source);
-    let (file, found) = regular::open(path).map_err(io)?;
+    let (file, metadata) = regular::open(path).map_err(io)?;
     let mut bytes = Vec::new();
     file.take(LONGEST + 1).read_to_end(&mut bytes).map_err(io)?;
     if bytes.len() as u64 > LONGEST {
         let what = format!("it has more than {LONGEST} bytes, as no configuration has");
         return Err(ConfigError::Unfit { path: path.to_owned(), what });
     }
-    Ok((parse(path, &bytes)?, found))
+    let (tables, keys) = parse(path, &bytes)?;
+    Ok(Read { tables, keys, metadata })
 }
 
-fn parse<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, ConfigError> {
+fn parse<T: Tables>(path: &Path, bytes: &[u8]) -> Result<(T, Vec<Key>), ConfigError> {
     let malformed = |at: usize, what: String| {
-        let before = String::from_utf8_lossy(&bytes[..at.min(bytes.len())]);
-        let line = before.matches('\n').count() + 1;
-        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        let (line, column) = place(bytes, at);
         ConfigError::Malformed { path: path.to_owned(), line, column, what }
+    };
+    // The error's own rendering shows the line, which may hold a secret.
+    let wrong = |error: toml::de::Error| {
+        malformed(error.span().map_or(0, |span| span.start), error.message().replace('\n', "; "))
     };
     let text = std::str::from_utf8(bytes)
         .map_err(|error| malformed(error.valid_up_to(), "it is not UTF-8".to_owned()))?;
-    // The error's own rendering shows the line, which may hold a secret.
-    toml::from_str(text).map_err(|error| {
-        let message = error.message().replace('\n', "; ");
-        malformed(error.span().map_or(0, |span| span.start), message)
-    })
+    let whole = DeTable::parse(text).map_err(wrong)?;
+    let mut keys = Vec::new();
+    collect("", whole.get_ref(), bytes, &mut keys);
+    let span = whole.span();
+    let mut tables = DeTable::new();
+    for (key, value) in whole.into_inner() {
+        if T::NAMES.contains(&key.get_ref().as_ref()) {
+            tables.insert(key, value);
+        }
+    }
+    let tables = TomlDeserializer::from(Spanned::new(span, tables));
+    Ok((T::deserialize(tables).map_err(wrong)?, keys))
+}
+
+/// Lists the keys of a table and of those in it.
+fn collect(above: &str, table: &DeTable<'_>, bytes: &[u8], keys: &mut Vec<Key>) {
+    for (key, value) in table {
+        let name = format!("{above}{}", key.get_ref());
+        match value.get_ref() {
+            DeValue::Table(below) => {
+                keys.push(Key { name: name.clone(), place: place(bytes, key.span().start), values: None });
+                collect(&format!("{name}."), below, bytes, keys);
+            }
+            _ => {
+                keys.push(Key { name, place: place(bytes, value.span().start), values: Some(values(value)) })
+            }
+        }
+    }
+}
+
+fn values(value: &Spanned<DeValue<'_>>) -> Vec<String> {
+    match value.get_ref() {
+        DeValue::String(text) => vec![text.to_string()],
+        DeValue::Integer(number) => vec![number.as_str().to_owned()],
+        DeValue::Float(number) => vec![number.as_str().to_owned()],
+        DeValue::Boolean(is_so) => vec![is_so.to_string()],
+        DeValue::Datetime(time) => vec![time.to_string()],
+        DeValue::Array(array) => array.iter().flat_map(values).collect(),
+        DeValue::Table(_) => Vec::new(),
+    }
+}
+
+/// The line and the character of a byte, from 1.
+fn place(bytes: &[u8], at: usize) -> (usize, usize) {
+    let before = String::from_utf8_lossy(&bytes[..at.min(bytes.len())]);
+    let line = before.matches('\n').count() + 1;
+    (line, before.rsplit('\n').next().unwrap_or_default().chars().count() + 1)
 }
 
 #[cfg(test)]
@@ -309,7 +396,7 @@ mod tests {
 
     fn refused(text: &str) -> String {
         match parse::<UserFile>(Path::new("config.toml"), text.as_bytes()) {
-            Ok(file) => panic!("{text:?} is taken for {file:?}"),
+            Ok((file, _)) => panic!("{text:?} is taken for {file:?}"),
             Err(error) => error.to_string(),
         }
     }
@@ -320,7 +407,6 @@ mod tests {
             ("[remote]\n url = 5", "2:8", "expected a string"),
             ("[remote]\nurl = \"grpc://a:secret@b\"", "2:7", "it names a user"),
             ("[remote]\nfetch = 1", "2:1", "unknown field `fetch`, expected one of `url`, `cache`"),
-            ("[remotes]", "1:2", "unknown field `remotes`"),
             ("[remote]\ncache-mode = \"rw\"", "2:14", "`read-write` or `read-only`"),
             ("[remote]\njobs = 0", "2:8", "nonzero"),
             ("[remote]\nqueue-time = \"10\"", "2:14", "`10` is no time"),
@@ -339,8 +425,6 @@ mod tests {
             assert!(!error.contains("secret") && !error.contains("5432167"), "{text:?}: {error}");
             assert!(!error.contains('\n'), "{error}");
         }
-        let error = parse::<CheckoutFile>(Path::new("distlto.toml"), b"trusted = []").expect_err("not there");
-        assert!(error.to_string().contains("unknown field `trusted`, expected `remote`"), "{error}");
         let error = parse::<UserFile>(Path::new("c"), b"[remote]\nurl = \"\xff").expect_err("not UTF-8");
         assert_eq!(error.to_string(), "c:2:8: it is not UTF-8");
     }
@@ -350,7 +434,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("distlto.toml");
         std::fs::write(&path, "").expect("written");
-        assert!(read::<CheckoutFile>(&path).is_ok_and(|(file, _)| file.remote.places().count() == 0));
+        assert!(read::<CheckoutFile>(&path).is_ok_and(|file| file.tables.remote.places().count() == 0));
         std::fs::write(&path, "#".repeat(LONGEST as usize + 1)).expect("written");
         let said = |path: &Path| read::<CheckoutFile>(path).map(drop).expect_err("odd").to_string();
         assert!(said(&path).contains("more than 1048576 bytes"), "{}", said(&path));
@@ -362,7 +446,7 @@ mod tests {
 
     #[test]
     fn headers_are_in_no_debug_output() {
-        let file: UserFile = parse(
+        let (file, _): (UserFile, _) = parse(
             Path::new("c"),
             b"[remote.headers]\nX-Key = \"secret\"\n[credentials.h.headers]\nb = \"secret\"",
         )

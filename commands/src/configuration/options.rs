@@ -1,0 +1,202 @@
+//! Options of command lines from variables and configuration files.
+//!
+//! Each option that declares a variable `DISTLTO_KEY` has a key `key` in both files. A file's value becomes the option's
+//! default, so a command line counts most, then a variable, the checkout's file and the user's. The option's own parser
+//! checks it. `[remote]` has rules of its own.
+
+use std::any::TypeId;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use clap::{Arg, Args, Command, Parser};
+use distlto_planner::response;
+use distlto_planner::words::path_of;
+use distlto_prepare::exit;
+use distlto_prepare::message::note;
+use distlto_prepare::warning::warn;
+
+use super::file::{CheckoutFile, ConfigError, Key, Tables, UserFile};
+use super::trust::{ConfigFiles, ConfigPlaces};
+use crate::link::args::LinkArgs;
+
+/// Holds options of `distlto link`, quoted as in a response file. They come before those of the command line.
+pub const VARIABLE: &str = "DISTLTO_LINK_OPTIONS";
+
+/// What begins the variable of an option.
+const PREFIX: &str = "DISTLTO_";
+
+/// Options that a checkout may set although nobody trusts it: none names a file or a program, none relies on other people.
+const HARMLESS: [&str; 8] =
+    ["cache-age", "cache-size", "jobs", "keep-going", "memory", "plain-shards", "require", "stable-names"];
+
+/// A value of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileValue {
+    /// The file.
+    pub file: PathBuf,
+    /// The line, from 1.
+    pub line: usize,
+    /// As on a command line, with paths from the file's folder.
+    pub values: Vec<String>,
+}
+
+/// The options that files set, by key.
+pub type FileOptions = BTreeMap<String, FileValue>;
+
+/// The key of an option in configuration files, if it has one.
+pub fn key(option: &Arg) -> Option<String> {
+    let name = option.get_env()?.to_str()?.strip_prefix(PREFIX)?;
+    (!name.starts_with("REMOTE")).then(|| name.to_ascii_lowercase().replace('_', "-"))
+}
+
+/// All options that have a key, as `distlto link` defines them.
+pub fn all() -> Vec<(String, Arg)> {
+    let command = LinkArgs::augment_args(Command::new("distlto"));
+    command.get_arguments().filter_map(|option| Some((key(option)?, option.clone()))).collect()
+}
+
+/// Whether only a file that is trusted may have this key of an option.
+pub fn is_trusting(name: &str) -> bool {
+    !HARMLESS.contains(&name) && all().iter().any(|(key, _)| key == name)
+}
+
+/// The options of the files that there are.
+pub fn of_files(files: &ConfigFiles) -> Result<FileOptions, ConfigError> {
+    let checkout = files.checkout.iter().map(|found| (&found.path, &found.keys, CheckoutFile::NAMES));
+    let user = files.user.iter().map(|found| (&found.path, &found.keys, UserFile::NAMES));
+    let options = all();
+    let mut found = FileOptions::new();
+    for (path, keys, tables) in checkout.chain(user) {
+        for key in keys.iter().filter(|key| !is_of_table(&key.name, tables)) {
+            let value = checked(key, &options, path)?;
+            found.entry(key.name.clone()).or_insert(value);
+        }
+    }
+    Ok(found)
+}
+
+/// The options of the files that this process finds.
+fn found() -> Result<FileOptions, ConfigError> {
+    of_files(&ConfigFiles::read(&ConfigPlaces::of_process()?)?)
+}
+
+/// The path that a file gives an option, for a command without that option.
+pub fn of_key(key: &str) -> Option<PathBuf> {
+    match found() {
+        Ok(mut found) => found.remove(key)?.values.pop().map(PathBuf::from),
+        Err(error) => {
+            warn(format_args!("{error}: `{key}` of configuration files is not used"));
+            None
+        }
+    }
+}
+
+fn is_of_table(name: &str, tables: &[&str]) -> bool {
+    tables.contains(&name.split('.').next().unwrap_or(name))
+}
+
+/// Checks a value as the command line does.
+fn checked(key: &Key, options: &[(String, Arg)], path: &Path) -> Result<FileValue, ConfigError> {
+    let (line, column) = key.place;
+    let wrong = |what: String| ConfigError::Malformed { path: path.to_owned(), line, column, what };
+    let Some((name, option)) = options.iter().find(|(name, _)| *name == key.name) else {
+        let names: Vec<_> = options.iter().map(|(name, _)| name.as_str()).collect();
+        let what =
+            format!("unknown key `{}`; options are {}; the table is [remote]", key.name, names.join(", "));
+        return Err(wrong(what));
+    };
+    let values =
+        key.values.as_deref().ok_or_else(|| wrong(format!("`{name}` is an option, and no table")))?;
+    if !option.get_action().takes_values() {
+        if !matches!(values, [value] if value == "true" || value == "false") {
+            return Err(wrong(format!("`{name}` is true or false")));
+        }
+        return Ok(FileValue { file: path.to_owned(), line, values: values.to_vec() });
+    }
+    let is_list = matches!(option.get_action(), clap::ArgAction::Append);
+    if values.len() != 1 && !is_list {
+        return Err(wrong(format!("`{name}` has one value")));
+    }
+    let words = values.iter().map(|value| format!("--{name}={value}"));
+    let command = Command::new("distlto").no_binary_name(true).arg(option.clone().env(None::<&str>));
+    if let Err(error) = command.try_get_matches_from(words) {
+        let text = error.to_string();
+        let first = text.lines().next().unwrap_or_default();
+        return Err(wrong(first.trim_start_matches("error: ").to_owned()));
+    }
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let resolved = |value: &String| match is_path(option) {
+        true => folder.join(value).to_string_lossy().into_owned(),
+        false => value.clone(),
+    };
+    Ok(FileValue { file: path.to_owned(), line, values: values.iter().map(resolved).collect() })
+}
+
+/// Whether the value is the path of a file.
+fn is_path(option: &Arg) -> bool {
+    let is_named = |names: &[clap::builder::Str]| names.iter().any(|name| name == "DIR" || name == "FILE");
+    option.get_value_parser().type_id() == TypeId::of::<PathBuf>()
+        || option.get_value_names().is_some_and(is_named)
+}
+
+/// A command and those below it with the values of files as defaults.
+pub fn with_defaults(command: Command, found: &FileOptions) -> Command {
+    let command = command.mut_args(|option| match key(&option).and_then(|key| found.get(&key)) {
+        Some(value) => option.default_values(value.values.clone()),
+        None => option,
+    });
+    command.mut_subcommands(|below| with_defaults(below, found))
+}
+
+/// Parses the arguments of a program, with the options of configuration files and of [`VARIABLE`]. What is wrong ends it,
+/// and so does a question that the arguments answer themselves, such as `--help`.
+pub fn parse<P: Parser>(words: Vec<OsString>) -> P {
+    let words = with_variable(words);
+    let command = P::command();
+    let matches = command.clone().try_get_matches_from(&words).unwrap_or_else(|answer| refuse(answer));
+    let matches = match is_configurable(&command, &matches) {
+        false => matches,
+        true => match found() {
+            Ok(found) if found.is_empty() => matches,
+            Ok(found) => with_defaults(command, &found)
+                .try_get_matches_from(&words)
+                .unwrap_or_else(|answer| refuse(answer)),
+            Err(error) => {
+                exit::print(&error);
+                std::process::exit(exit::code_of(&error).into());
+            }
+        },
+    };
+    P::from_arg_matches(&matches).unwrap_or_else(|answer| refuse(answer))
+}
+
+/// The words with those of [`VARIABLE`], if they are of `distlto link`.
+pub fn with_variable(mut words: Vec<OsString>) -> Vec<OsString> {
+    if words.get(1).is_some_and(|name| name == "link") {
+        let text = std::env::var_os(VARIABLE).unwrap_or_default();
+        let options = response::tokenize(text.as_encoded_bytes());
+        words.splice(2..2, options.iter().map(|word| path_of(word).into_os_string()));
+    }
+    words
+}
+
+/// Ends the process with clap's answer, below the options of [`VARIABLE`].
+pub fn refuse(answer: clap::Error) -> ! {
+    if answer.use_stderr()
+        && let Some(text) = std::env::var_os(VARIABLE).filter(|text| !text.is_empty())
+    {
+        note(format_args!("{VARIABLE} is {}", text.to_string_lossy()));
+    }
+    exit::refuse(answer)
+}
+
+/// Whether the command that was given has an option with a key.
+fn is_configurable(command: &Command, matches: &clap::ArgMatches) -> bool {
+    match matches.subcommand() {
+        Some((name, matches)) => {
+            command.find_subcommand(name).is_some_and(|below| is_configurable(below, matches))
+        }
+        None => command.get_arguments().any(|option| key(option).is_some()),
+    }
+}
