@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use prost::Message;
 use tonic::Code;
 
 use crate::call::{Attempt, Calls, stub};
@@ -20,9 +21,20 @@ pub async fn get(calls: &Calls, action: Digest) -> Result<Option<proto::ActionRe
         ..Default::default()
     };
     let get = |attempt: Arc<Attempt>| {
-        let mut stub = stub!(attempt, action_cache, ActionCacheClient);
         let request = attempt.request(message.clone());
-        async move { Ok(stub.get_action_result(request).await?.into_inner()) }
+        async move {
+            if let Some(http) = calls.http() {
+                let bytes = http.action_result(attempt.headers(), &action).await?;
+                // It was cut, or is another program's.
+                return Ok(proto::ActionResult::decode(bytes).map_err(|error| Error::Corrupt {
+                    endpoint: calls.endpoint(),
+                    digest: action,
+                    found: format!("no ActionResult: {error}"),
+                })?);
+            }
+            let mut stub = stub!(attempt, action_cache, ActionCacheClient);
+            Ok(stub.get_action_result(request).await?.into_inner())
+        }
     };
     match calls.unary(Method::GetActionResult, get).await {
         Ok(result) => Ok(Some(result)),
@@ -41,9 +53,19 @@ pub async fn update(calls: &Calls, action: Digest, result: proto::ActionResult) 
         digest_function: 0,
     };
     let update = |attempt: Arc<Attempt>| {
-        let mut stub = stub!(attempt, action_cache, ActionCacheClient);
         let request = attempt.request(message.clone());
-        async move { Ok(stub.update_action_result(request).await?.into_inner()) }
+        async move {
+            if let Some(http) = calls.http() {
+                let result = request.get_ref().action_result.as_ref();
+                let result = result.cloned().unwrap_or_default();
+                return Ok(http
+                    .update_action_result(attempt.headers(), &action, &result)
+                    .await
+                    .map(|()| result)?);
+            }
+            let mut stub = stub!(attempt, action_cache, ActionCacheClient);
+            Ok(stub.update_action_result(request).await?.into_inner())
+        }
     };
     calls.unary(Method::UpdateActionResult, update).await.map(drop)
 }

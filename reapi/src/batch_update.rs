@@ -19,6 +19,8 @@ use crate::retry::{RetryVerdict, verdict};
 use crate::status_details;
 use crate::zstd_stream;
 
+/// Requests at once to a cache that speaks plain HTTP. Each holds one blob.
+const HTTP_CALLS: usize = 32;
 const CALLS: usize = 4;
 
 /// Uploads blobs that the server lacks.
@@ -30,7 +32,8 @@ pub struct BatchUpdates {
 impl BatchUpdates {
     /// Returns the limits of one call.
     pub fn limits(capabilities: &Capabilities) -> BatchLimits {
-        BatchLimits { weight: capabilities.batch, count: 4000, calls: CALLS }
+        let calls = if capabilities.count > 1 { CALLS } else { HTTP_CALLS };
+        BatchLimits { weight: capabilities.batch, count: capabilities.count, calls }
     }
 
     /// Reads and checks blobs. Returns the request of each.
@@ -60,8 +63,13 @@ impl BatchUpdates {
             let bytes = pending.values().map(|request| request.data.len()).sum();
             self.calls.statistics.sent(bytes);
             let attempt = self.calls.attempt(method).await?;
-            let mut stub = stub!(attempt, cas, ContentAddressableStorageClient);
-            let call = async { Ok(stub.batch_update_blobs(attempt.request(request)).await?.into_inner()) };
+            let call = async {
+                if let Some(http) = self.calls.http() {
+                    return Ok(http.update(attempt.headers(), request).await?);
+                }
+                let mut stub = stub!(attempt, cas, ContentAddressableStorageClient);
+                Ok(stub.batch_update_blobs(attempt.request(request)).await?.into_inner())
+            };
             let again = match self.calls.within(bytes, call).await {
                 Ok(answer) => self.settle(&attempt, pending, done, answer),
                 Err(failure) => Some(failure),

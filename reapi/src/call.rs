@@ -20,6 +20,7 @@ use crate::channel::{Channels, Lease, chain};
 use crate::credentials::{Credentials, HelperCredentials};
 use crate::digest::Digest;
 use crate::error::{Error, Failed};
+use crate::http::HttpCache;
 use crate::method::Method;
 use crate::options::Options;
 use crate::proto;
@@ -60,6 +61,8 @@ pub struct Calls {
     pub statistics: Arc<Statistics>,
     /// For executions.
     pub slots: StreamSlots,
+    /// In place of gRPC, for a cache that speaks plain HTTP.
+    http: Option<HttpCache>,
     channels: Channels,
     headers: MetadataMap,
     credentials: Option<Credentials>,
@@ -102,6 +105,11 @@ impl Attempt {
         request
     }
 
+    /// The headers of every call.
+    pub fn headers(&self) -> &MetadataMap {
+        &self.headers
+    }
+
     /// The connection.
     pub fn channel(&self) -> Channel {
         self.lease.channel.clone()
@@ -122,6 +130,7 @@ impl Calls {
     pub fn new(options: Options) -> Result<Self, Error> {
         let helper = options.credential_helper.clone();
         Ok(Self {
+            http: options.endpoint.is_http().then(|| HttpCache::new(&options)).transpose()?,
             channels: Channels::new(&options)?,
             headers: headers(&options)?,
             credentials: helper.map(|helper| Credentials::new(helper, options.endpoint.clone())),
@@ -129,6 +138,11 @@ impl Calls {
             slots: StreamSlots::default(),
             options,
         })
+    }
+
+    /// The cache that speaks plain HTTP, if the server is one.
+    pub fn http(&self) -> Option<&HttpCache> {
+        self.http.as_ref()
     }
 
     /// The server, for messages.
@@ -195,8 +209,11 @@ impl Calls {
         bytes: usize,
         future: impl Future<Output = Result<T, AttemptFailure>>,
     ) -> Result<T, AttemptFailure> {
-        let large = bytes.min(LARGE) as f64 / LARGE as f64;
-        let limit = self.options.call_timeout.mul_f64(1.0 + large);
+        let limit = match &self.http {
+            // One request holds a whole blob; silence has a limit of its own.
+            Some(_) => self.options.call_timeout + Duration::from_secs_f64(bytes as f64 / SLOWEST as f64),
+            None => self.options.call_timeout.mul_f64(1.0 + bytes.min(LARGE) as f64 / LARGE as f64),
+        };
         timeout(limit, future).await.unwrap_or(Err(AttemptFailure::Silence(limit)))
     }
 

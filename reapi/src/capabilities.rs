@@ -13,6 +13,8 @@ use crate::proto::{compressor, digest_function};
 const MESSAGE: usize = 4 << 20;
 /// The most bytes in a message to a server without a stated limit: some keep part of a message for themselves.
 const UNSAID: usize = 3 << 20;
+/// The most blobs in a message.
+const COUNT: usize = 4000;
 /// Bytes of a message around its blobs.
 const SLACK: usize = 4 << 10;
 /// Bytes of a message for one blob beside its content: its digest, a status and the heads of the fields.
@@ -25,6 +27,8 @@ const TINY: u64 = 4 << 10;
 pub struct Capabilities {
     /// How many bytes one batch may have, marshalled.
     pub batch: usize,
+    /// How many blobs one batch may have.
+    pub count: usize,
     /// Whether it takes and gives streams compressed with zstd.
     pub zstd_streams: bool,
     /// Whether it takes batches compressed with zstd.
@@ -92,6 +96,7 @@ impl Capabilities {
         let batch = if batch == 0 { UNSAID } else { batch };
         Ok(Self {
             batch: batch.min(MESSAGE - SLACK),
+            count: COUNT,
             zstd_streams: cache.supported_compressors.contains(&ZSTD),
             zstd_updates: cache.supported_batch_update_compressors.contains(&ZSTD),
             execution,

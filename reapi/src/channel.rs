@@ -18,7 +18,8 @@ use crate::statistics::Statistics;
 
 const STREAM_WINDOW: u32 = 2 << 20;
 const CONNECTION_WINDOW: u32 = 16 << 20;
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a connection may take to open.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The connections to a server.
 #[derive(Debug)]
@@ -125,7 +126,7 @@ fn tls(options: &Options) -> Result<ClientTlsConfig, Error> {
 }
 
 /// A file in PEM format that holds something of `kind`: without one, TLS would trust nobody and not say why.
-fn pem(file: &Path, kind: &str) -> Result<Vec<u8>, Error> {
+pub fn pem(file: &Path, kind: &str) -> Result<Vec<u8>, Error> {
     let wrong = |why| Error::Options {
         option: file.display().to_string(),
         why,

@@ -50,14 +50,24 @@ impl Client {
         let calls = Arc::new(Calls::new(options)?);
         let ask = |attempt: Arc<Attempt>| {
             let instance_name = calls.options.instance.clone();
-            let mut stub = stub!(attempt, capabilities, CapabilitiesClient);
-            let request = attempt.request(proto::GetCapabilitiesRequest { instance_name });
-            async move { Ok(stub.get_capabilities(request).await?.into_inner()) }
+            let http = calls.http().cloned();
+            async move {
+                if let Some(http) = http {
+                    return Ok(http.capabilities(attempt.headers()).await?);
+                }
+                let mut stub = stub!(attempt, capabilities, CapabilitiesClient);
+                let request = attempt.request(proto::GetCapabilitiesRequest { instance_name });
+                Ok(stub.get_capabilities(request).await?.into_inner())
+            }
         };
         let limit = calls.options.connect_time * 3;
         let asked = calls.call(Method::GetCapabilities, &mut retry, ask);
         let answer = timeout(limit, asked).await.unwrap_or_else(|_| Err(calls.unanswered(limit)))?;
-        let capabilities = Capabilities::from_message(&answer, calls.options.endpoint.shown())?;
+        let mut capabilities = Capabilities::from_message(&answer, calls.options.endpoint.shown())?;
+        if calls.http().is_some() {
+            // A request holds one blob, no matter how large it is.
+            (capabilities.batch, capabilities.count) = (usize::MAX, 1);
+        }
         let uploads = Uploads::new(&calls, &capabilities);
         let downloads = Downloads::new(&calls, &capabilities);
         Ok(Self { inner: Arc::new(Inner { calls, capabilities, uploads, downloads }) })

@@ -47,6 +47,7 @@ mod download;
 pub mod error;
 pub mod execute;
 mod execution_status;
+mod http;
 pub mod merkle;
 pub mod method;
 mod missing_blobs;

@@ -135,19 +135,21 @@ pub enum Compression {
 pub struct Endpoint {
     shown: Arc<str>,
     uri: String,
+    /// The URL of a cache that speaks plain HTTP, without a slash at its end.
+    http: Option<String>,
     tls: bool,
     local: bool,
 }
 
 impl Endpoint {
-    /// Parses a URL: `grpc://HOST:PORT`, `grpcs://` with TLS, or `unix:PATH`. Other tools use `http://` for a cache
-    /// that speaks plain HTTP: that is an error here.
+    /// Parses a URL: `grpc://HOST:PORT`, `grpcs://` with TLS, `unix:PATH`, or `http://HOST:PORT/PATH` and `https://` of a
+    /// cache that speaks plain HTTP.
     pub fn parse(url: &str) -> Result<Self, Error> {
         // The text is not shown: a wrong URL may hold a password.
         let bad = |why: &str| Error::Options {
             option: "URL of the server".to_owned(),
             why: why.to_owned(),
-            help: "grpc://HOST:PORT, grpcs://HOST:PORT (with TLS) or unix:PATH is expected",
+            help: "grpc://HOST:PORT, grpcs://HOST:PORT (with TLS), unix:PATH, or for a cache http://HOST:PORT/PATH or https:// is expected",
         };
         if let Some(path) = url.strip_prefix("unix:") {
             let path = path.strip_prefix("//").unwrap_or(path);
@@ -155,18 +157,15 @@ impl Endpoint {
                 return Err(bad("no path follows unix:"));
             }
             let uri = format!("unix:{path}");
-            return Ok(Self { shown: uri.as_str().into(), uri, tls: false, local: true });
+            return Ok(Self { shown: uri.as_str().into(), uri, http: None, tls: false, local: true });
         }
         let (scheme, rest) = url.split_once("://").ok_or_else(|| bad("no scheme"))?;
+        let is_http = scheme.starts_with("http");
         let (tls, scheme, port) = match scheme {
             "grpc" => (false, "http", 80),
             "grpcs" => (true, "https", 443),
-            "http" => {
-                return Err(bad("http:// names a cache that speaks plain HTTP, which is not supported"));
-            }
-            "https" => {
-                return Err(bad("https:// names a cache that speaks plain HTTP, which is not supported"));
-            }
+            "http" => (false, "http", 80),
+            "https" => (true, "https", 443),
             _ => return Err(bad("an unknown scheme")),
         };
         let uri: Uri = format!("{scheme}://{rest}").parse().map_err(|_| bad("not a URL"))?;
@@ -174,15 +173,22 @@ impl Endpoint {
         if authority.as_str().contains('@') {
             return Err(bad("it names a user; credentials belong in a header or a credential helper"));
         }
-        if !matches!(uri.path(), "" | "/") || uri.query().is_some() {
+        if uri.query().is_some() {
+            return Err(bad("a query follows the host"));
+        }
+        let path = uri.path().trim_end_matches('/');
+        if !is_http && !path.is_empty() {
             return Err(bad("a path follows the host; an instance name is an option of its own"));
         }
         let host = authority.host();
         let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
         let local = host == "localhost" || address.is_ok_and(|address| address.is_loopback());
         let port = authority.port_u16().unwrap_or(port);
-        let shown = format!("{}://{host}:{port}", if tls { "grpcs" } else { "grpc" });
-        Ok(Self { shown: shown.into(), uri: format!("{scheme}://{host}:{port}"), tls, local })
+        let uri = format!("{scheme}://{host}:{port}");
+        let http = is_http.then(|| format!("{uri}{path}"));
+        let grpc = || format!("{}://{host}:{port}", if tls { "grpcs" } else { "grpc" });
+        let shown = http.clone().unwrap_or_else(grpc);
+        Ok(Self { shown: shown.into(), uri, http, tls, local })
     }
 
     /// For messages.
@@ -193,6 +199,16 @@ impl Endpoint {
     /// As HTTP has it, and credential helpers.
     pub fn uri(&self) -> &str {
         &self.uri
+    }
+
+    /// Whether it is a cache that speaks plain HTTP.
+    pub fn is_http(&self) -> bool {
+        self.http.is_some()
+    }
+
+    /// The URL with its path.
+    pub fn url(&self) -> &str {
+        self.http.as_deref().unwrap_or(&self.uri)
     }
 
     /// Whether the connection is encrypted.
@@ -268,8 +284,11 @@ mod tests {
         for (url, expected) in [
             ("grpc://example.org:8980", Some("grpc://example.org:8980")),
             ("grpc://example.org/", Some("grpc://example.org:80")),
-            ("http://example.org:8080", None),
-            ("https://example.org", None),
+            ("http://example.org:8080", Some("http://example.org:8080")),
+            ("http://example.org/cache/", Some("http://example.org:80/cache")),
+            ("https://user:secret@example.org", None),
+            ("https://example.org/a?b", None),
+            ("https://example.org", Some("https://example.org:443")),
             ("grpcs://example.org", Some("grpcs://example.org:443")),
             ("grpcs://[::1]:1", Some("grpcs://[::1]:1")),
             ("unix:/run/cas", Some("unix:/run/cas")),

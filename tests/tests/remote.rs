@@ -9,6 +9,7 @@ mod cached;
 mod executing;
 mod faults;
 mod gone;
+mod http;
 mod large;
 mod on_casd;
 mod program;

@@ -35,8 +35,8 @@ const TESTS: [(&str, &str); 9] = [
     ("g++-mingw-w64-x86-64-win32", "x86_64-w64-mingw32-g++-win32"),
 ];
 
-/// Runs programs for Windows. Debian has it outside of PATH.
-const WINE: (&str, &str) = ("wine64", "/usr/lib/wine/wine64");
+/// Packages with a file of each, which Debian has outside of PATH: one runs programs for Windows, one is a server of a cache.
+const FILES: [(&str, &str); 2] = [("wine64", "/usr/lib/wine/wine64"), ("apache2-bin", "/usr/sbin/apache2")];
 
 /// The sources of third-party programs.
 const SOURCES: &str = "tests/third-party/Cargo.toml";
@@ -62,7 +62,8 @@ pub fn setup(versions: &[u32]) -> Result<()> {
     let tools = BUILD.into_iter().chain(TESTS).chain(engine::casd::NEEDS).chain(parts::NEEDS);
     let mut missing = missing(&versions, tools.chain(package::NEEDS).chain(page::NEEDS));
     missing.extend(versions.into_iter().filter(|&version| lacks_runtime(version)).map(runtime));
-    missing.extend((!Path::new(WINE.1).is_file()).then(|| WINE.0.to_owned()));
+    let lacks = |(package, file): (&str, &str)| (!Path::new(file).is_file()).then(|| package.to_owned());
+    missing.extend(FILES.into_iter().filter_map(lacks));
     provide(missing)?;
     engine::casd::install()?;
     parts::install()?;

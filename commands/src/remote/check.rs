@@ -25,7 +25,7 @@ use thiserror::Error;
 
 use super::args::RemoteArgs;
 use super::settings::Settings;
-use super::values::{CacheMode, ToolchainPlace, UrlText};
+use super::values::{CacheMode, ChosenServer, ToolchainPlace, UrlText};
 use crate::configuration::file::ConfigError;
 use crate::report::CheckedSentences;
 
@@ -104,7 +104,12 @@ pub enum CheckError {
 pub fn run(args: &CheckArgs, cancel: &Cancel) -> Result<u8, CheckError> {
     let mut remote = args.remote.clone();
     if args.url.is_some() {
-        (remote.remote, remote.remote_cache) = (args.url.clone(), args.url.clone());
+        let is_http = matches!(
+            args.url.clone().map(ChosenServer::try_from),
+            Some(Ok(ChosenServer::At(server))) if server.is_http()
+        );
+        let executes = if is_http { Some(UrlText::default()) } else { args.url.clone() };
+        (remote.remote, remote.remote_cache) = (executes, args.url.clone());
     }
     remote.remote_queue_time.get_or_insert(QUEUE_TIME);
     let settings = remote.settings()?;

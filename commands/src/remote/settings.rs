@@ -191,6 +191,12 @@ impl<'a> Sources<'a> {
             _ => None,
         };
         let url = at(self.first(self.named.url.clone(), |remote| remote.url.clone()));
+        if let Some(server) = url.as_ref().filter(|server| server.is_http()) {
+            let why = format!(
+                "{server} speaks plain HTTP, so it is a cache that executes nothing: name it by --remote-cache"
+            );
+            return Err(ConfigError::Option { option: "--remote, DISTLTO_REMOTE or url in [remote]", why });
+        }
         let cache = match self.first(self.named.cache.clone(), |remote| remote.cache.clone()) {
             None => url.clone(),
             place => at(place),

@@ -80,7 +80,7 @@ pub enum ChosenServer {
 }
 
 /// The text of a URL, which may hold a password by mistake, so that it is never shown.
-#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct UrlText(String);
 
 impl fmt::Debug for UrlText {

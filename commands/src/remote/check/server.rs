@@ -52,8 +52,20 @@ pub async fn check(client: &Client, executes: bool, mode: Option<CacheMode>, rep
 }
 
 fn capabilities(client: &Client, executes: bool, report: &mut CheckedSentences) {
-    let Capabilities { batch, zstd_streams, zstd_updates: _, execution, action_cache_updates: _, low, high } =
-        client.capabilities();
+    if client.options().endpoint.is_http() {
+        report.good("it answers as a cache that speaks plain HTTP, and executes no actions");
+        return;
+    }
+    let Capabilities {
+        batch,
+        count: _,
+        zstd_streams,
+        zstd_updates: _,
+        execution,
+        action_cache_updates: _,
+        low,
+        high,
+    } = client.capabilities();
     let shown = |version: &(i32, i32, i32)| format!("{}.{}", version.0, version.1);
     report.good(&format!("it speaks versions {} to {} of the API", shown(low), shown(high)));
     report.good("it names blobs by SHA-256");

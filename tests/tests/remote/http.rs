@@ -1,0 +1,241 @@
+//! Caches that speak plain HTTP: a real WebDAV server (Apache) in Bazel's layout, with TLS and credentials or without,
+//! read-only, with damaged files, or silent.
+
+use std::fs::{self, Permissions};
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+use distlto_reapi_server::Authority;
+use distlto_tests::distlto;
+use distlto_tests::run::{capture, succeed};
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use super::program::{Checkout, MODULES, Running, warnings};
+use super::until;
+
+const APACHE: &str = "/usr/sbin/apache2";
+const MODULES_OF_APACHE: [&str; 9] = [
+    "mpm_event",
+    "authz_core",
+    "authn_core",
+    "authn_file",
+    "authz_user",
+    "auth_basic",
+    "dav",
+    "dav_fs",
+    "ssl",
+];
+
+/// A server with a folder.
+struct Apache {
+    folder: TempDir,
+    child: Child,
+    port: u16,
+    scheme: &'static str,
+}
+
+impl Drop for Apache {
+    fn drop(&mut self) {
+        // Killed, it would leave its own children.
+        if let Some(id) = Pid::from_raw(self.child.id().cast_signed()) {
+            let _ = kill_process(id, Signal::TERM);
+        }
+        let _ = self.child.wait();
+    }
+}
+
+impl Apache {
+    /// A server that lets in whom `access` lets in, by TLS if there is an authority.
+    fn start(access: &str, authority: Option<&Authority>) -> Result<Self> {
+        ensure!(Path::new(APACHE).is_file(), "{APACHE} is missing; install it with `cargo xtask setup`");
+        let folder = tempfile::tempdir()?;
+        let path = folder.path();
+        // It serves as another user if root starts it.
+        fs::set_permissions(path, Permissions::from_mode(0o755))?;
+        for name in ["root", "root/ac", "root/cas", "locks"] {
+            fs::create_dir(path.join(name))?;
+            fs::set_permissions(path.join(name), Permissions::from_mode(0o777))?;
+        }
+        succeed(Command::new("sh").current_dir(path).args([
+            "-c",
+            "printf 'user:%s\n' \"$(openssl passwd -apr1 secret-word)\" > users && chmod 644 users",
+        ]))?;
+        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let mut text: String = MODULES_OF_APACHE
+            .iter()
+            .map(|name| format!("LoadModule {name}_module /usr/lib/apache2/modules/mod_{name}.so\n"))
+            .collect();
+        let place = path.display();
+        text += &format!(
+            "ServerName localhost\nServerRoot {place}\nListen 127.0.0.1:{port}\nPidFile {place}/pid\n\
+             ErrorLog {place}/errors\nLogFormat \"%m %U %>s\" short\nCustomLog {place}/requests short\n\
+             User www-data\nGroup www-data\nMutex file:{place}/locks\nDavLockDB {place}/locks/dav\n\
+             DocumentRoot {place}/root\n<Directory {place}/root>\n  Dav On\n{access}\n</Directory>\n"
+        );
+        if let Some(authority) = authority {
+            let (certificate, key) = authority.sign(&["localhost", "127.0.0.1"])?;
+            fs::write(path.join("cert.pem"), certificate)?;
+            fs::write(path.join("key.pem"), key)?;
+            fs::write(path.join("root.pem"), authority.root())?;
+            text += "SSLEngine on\nSSLCertificateFile cert.pem\nSSLCertificateKeyFile key.pem\n";
+        }
+        fs::write(path.join("conf"), text)?;
+        let mut command = Command::new(APACHE);
+        command.arg("-DFOREGROUND").arg("-f").arg(path.join("conf"));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = command.spawn().context("cannot start Apache")?;
+        let scheme = if authority.is_some() { "https" } else { "http" };
+        let mut server = Self { folder, child, port, scheme };
+        until(|| {
+            ensure!(server.child.try_wait()?.is_none(), "Apache ended: {}", server.read("errors"));
+            Ok(std::net::TcpStream::connect(("127.0.0.1", server.port)).is_ok())
+        })?;
+        Ok(server)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap_or_default()
+    }
+
+    /// How many requests of a method and a kind ended with a status, since the last question.
+    fn requests(&self, of: &str, status: &str) -> Result<u64> {
+        let text = self.read("requests");
+        let counts = |line: &&str| line.starts_with(of) && line.ends_with(status);
+        Ok(u64::try_from(text.lines().filter(counts).count())?)
+    }
+
+    fn forget_requests(&self) -> Result<()> {
+        Ok(fs::write(self.path("requests"), "")?)
+    }
+
+    fn files(&self, kind: &str) -> Result<Vec<PathBuf>> {
+        let entries = fs::read_dir(self.path("root").join(kind))?;
+        let paths = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
+        Ok(paths.into_iter().filter(|path| path.is_file()).collect())
+    }
+
+    /// A link with this cache and options.
+    fn command(&self, checkout: &Checkout, options: &[&str]) -> Result<Command> {
+        let url = format!("{}://localhost:{}/", self.scheme, self.port);
+        checkout.link(&[&["-j1", "--remote-cache", &url], options].concat())
+    }
+
+    fn linked(&self, options: &[&str]) -> Result<String> {
+        let checkout = Checkout::new()?;
+        Running::start(self.command(&checkout, options)?)?.right(&checkout)
+    }
+}
+
+const OPEN: &str = "Require all granted";
+const READ_ONLY: &str = "<LimitExcept GET HEAD>\nRequire all denied\n</LimitExcept>";
+const BASIC: &str = "AuthType Basic\nAuthName cache\nAuthUserFile users\nRequire valid-user";
+/// Of `user:secret-word`.
+const CREDENTIALS: &str = "Basic dXNlcjpzZWNyZXQtd29yZA==";
+
+#[test]
+fn a_link_puts_its_results_and_others_find_them() -> Result<()> {
+    let server = Apache::start(OPEN, None)?;
+    let said = server.linked(&[])?;
+    ensure!(warnings(&said).is_empty(), "{said}");
+    ensure!(server.files("ac")?.len() as u64 == MODULES && server.files("cas")?.len() as u64 == MODULES);
+    server.forget_requests()?;
+    let said = server.linked(&[])?;
+    ensure!(warnings(&said).is_empty(), "{said}");
+    let found = server.requests("GET /ac/", "200")?;
+    ensure!(found == MODULES && server.requests("PUT", "")? == 0, "{}", server.read("requests"));
+    // A mode, and an instance as a folder, which is not there.
+    server.forget_requests()?;
+    server.linked(&["--remote-cache-mode=read-only", "--remote-instance=other"])?;
+    ensure!(server.requests("GET /other/ac/", "404")? == MODULES && server.requests("PUT", "")? == 0);
+    Ok(())
+}
+
+#[test]
+fn damaged_files_are_made_anew() -> Result<()> {
+    let server = Apache::start(OPEN, None)?;
+    server.linked(&[])?;
+    let (results, blobs) = (server.files("ac")?, server.files("cas")?);
+    fs::write(&results[0], "no result")?;
+    fs::write(&results[1], "")?;
+    fs::write(&blobs[2], "no object")?;
+    fs::write(&blobs[3], "")?;
+    fs::remove_file(&blobs[4])?;
+    let said = server.linked(&[])?;
+    ensure!(warnings(&said).iter().any(|line| line.contains("has other content")), "{said}");
+    Ok(())
+}
+
+#[test]
+fn tls_and_credentials() -> Result<()> {
+    let authority = Authority::new()?;
+    let server = Apache::start(BASIC, Some(&authority))?;
+    let root = server.path("root.pem").display().to_string();
+    let known = ["--remote-tls-ca", &root];
+    for (options, credentials, words) in [
+        (&known[..], Some(CREDENTIALS), None),
+        (&known, None, Some("HTTP 401 Unauthorized")),
+        (&known, Some("Basic d3Jvbmc6"), Some("HTTP 401 Unauthorized")),
+        (&[], Some(CREDENTIALS), Some("certificate")),
+    ] {
+        let checkout = Checkout::new()?;
+        let mut command = server.command(&checkout, &[options, &["--remote-retry-time=0s"]].concat())?;
+        if let Some(credentials) = credentials {
+            command.env("DISTLTO_REMOTE_HEADERS", format!("authorization: {credentials}"));
+        }
+        let said = Running::start(command)?.right(&checkout)?;
+        let warned = warnings(&said);
+        match words {
+            None => ensure!(warned.is_empty() && server.files("ac")?.len() as u64 == MODULES, "{said}"),
+            Some(words) => ensure!(warned.len() == 1 && warned[0].contains(words), "{said}"),
+        }
+        ensure!(!said.contains("c2VjcmV0") && !said.contains("dXNlcj"), "{said}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_cache_that_is_only_read_is_said_once() -> Result<()> {
+    let server = Apache::start(READ_ONLY, None)?;
+    let said = server.linked(&[])?;
+    ensure!(warnings(&said).len() == 1 && said.contains("HTTP 403 Forbidden"), "{said}");
+    ensure!(warnings(&server.linked(&["--remote-cache-mode=read-only"])?).is_empty());
+    ensure!(server.files("ac")?.is_empty());
+    Ok(())
+}
+
+#[test]
+fn a_server_that_is_silent_or_gone_is_done_without() -> Result<()> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let silent = listener.local_addr()?.to_string();
+    for (server, words) in [(silent.as_str(), "DEADLINE_EXCEEDED"), ("127.0.0.1:9", "onnect")] {
+        let checkout = Checkout::new()?;
+        let url = format!("http://{server}");
+        let options = ["-j1", "--remote-cache", &url, "--remote-retry-time=0s"];
+        let said = Running::start(checkout.link(&options)?)?.right(&checkout)?;
+        let warned = warnings(&said);
+        ensure!(warned.len() == 1 && warned[0].contains(&url) && warned[0].contains(words), "{said}");
+    }
+    Ok(())
+}
+
+#[test]
+fn the_check_tries_it() -> Result<()> {
+    let server = Apache::start(OPEN, None)?;
+    let checkout = Checkout::new()?;
+    let mut command = checkout.command(distlto::binary()?)?;
+    let url = format!("http://localhost:{}", server.port);
+    command.args(["remote", "check", &url]);
+    let output = capture(&mut command)?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    ensure!(output.status.success() && said.contains("plain HTTP"), "{said}{output:?}");
+    ensure!(said.contains("its action cache keeps results, and gives them back"), "{said}");
+    Ok(())
+}
