@@ -29,8 +29,9 @@ impl MissingBlobs {
         // Two tasks may ask for one blob.
         let unique: HashSet<_> = digests.iter().copied().collect();
         if self.calls.http().is_some() {
-            // To ask takes as many requests as to send, so that all are sent, as Bazel does.
-            return Ok(unique);
+            // To ask takes as many requests as to send, so that all are sent, as Bazel does. nginx refuses an empty body, which no
+            // client asks for.
+            return Ok(unique.into_iter().filter(|digest| digest.size > 0).collect());
         }
         let request = proto::FindMissingBlobsRequest {
             instance_name: self.calls.options.instance.clone(),

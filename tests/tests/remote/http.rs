@@ -237,5 +237,7 @@ fn the_check_tries_it() -> Result<()> {
     let said = String::from_utf8_lossy(&output.stdout);
     ensure!(output.status.success() && said.contains("plain HTTP"), "{said}{output:?}");
     ensure!(said.contains("its action cache keeps results, and gives them back"), "{said}");
+    // A body without a byte is an error of nginx's.
+    ensure!(server.requests("PUT /cas/e3b0c44298fc1c149afbf4c8996fb924", "")? == 0);
     Ok(())
 }
