@@ -5,7 +5,6 @@
 //! a meta file it is Buck2's planner (`buck2_index`). Does not run the actions.
 
 mod slices;
-mod unoptimised;
 mod written;
 
 use std::ffi::OsString;
@@ -19,6 +18,7 @@ use distlto_planner::recorded_flags::FlagsSource;
 use distlto_planner::state::{Place, SUFFIX, VARIABLE, directory};
 use distlto_planner::words::{Word, lossy, word_of};
 use distlto_prepare::exit;
+use distlto_prepare::message::say;
 use distlto_prepare::private::Reach;
 
 use crate::buck2_index::{self, Buck2Args};
@@ -27,6 +27,7 @@ use crate::run_args::RunArgs;
 use crate::serve::collected::{CollectedLink, Collection, Task};
 use crate::serve::run_once;
 use crate::tool::ToolRunner;
+use crate::unoptimised::are_unoptimised;
 use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::spawn::LocalSpawner;
 use written::Index;
@@ -106,7 +107,7 @@ pub fn run(args: &IndexArgs, cancel: &Cancel) -> Result<u8, LinkError> {
         Asked::Link(asked) => asked,
         Asked::Failed(code) => return Ok(code),
     };
-    unoptimised::note(&asked.link);
+    note_unoptimised(&asked.link);
     // The graph's commands hold the words themselves: a response file may be gone when they run.
     let index = Index { args, command: given.expanded()?, directory: &directory, runner: &runner };
     let graph = index.write(&asked)?;
@@ -115,6 +116,19 @@ pub fn run(args: &IndexArgs, cancel: &Cancel) -> Result<u8, LinkError> {
         wanted.write(&graph, &directory)?;
     }
     Ok(0)
+}
+
+/// Prints a note if no module could import anything.
+fn note_unoptimised(link: &CollectedLink) {
+    let modules = &link.modules;
+    let imports = modules.iter().any(|(_, module)| !module.imports.is_empty());
+    if !imports && are_unoptimised(modules.iter().map(|(_, module)| module.file.as_str())) {
+        say(format_args!(
+            "distlto: {}: {} modules import nothing, because -O0 makes every function noinline; compile with -O2 (Bazel: -c opt)",
+            link.link.line.output(),
+            modules.len()
+        ));
+    }
 }
 
 impl IndexArgs {

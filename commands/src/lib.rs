@@ -33,4 +33,5 @@ mod serve;
 pub mod stats;
 pub mod store;
 pub mod tool;
+mod unoptimised;
 pub mod verify;

@@ -72,6 +72,7 @@ use crate::link::file_state::Start;
 use crate::link::state::{self, LinkState};
 use crate::link::{LinkError, LinkOptions, Session, dry_run, identity};
 use crate::tool::ToolRunner;
+use crate::unoptimised::are_unoptimised;
 use action_records::ActionRecords;
 use callers::Shared;
 use collected::Task;
@@ -380,7 +381,10 @@ impl Service<'_> {
         // A failed link has no record of its kept objects.
         let kept = served.modules.iter().filter(|module| code == 0 && !module.ran);
         let spared = kept.filter_map(|module| Some(module.object.as_ref()?.took_us)).sum();
-        self.count(reporter.usage(Duration::from_micros(spared)));
+        let unoptimised = code == 0
+            && served.modules.iter().all(|module| module.imports.is_empty())
+            && are_unoptimised(served.modules.iter().filter_map(|module| module.file.as_deref()));
+        self.count(LinkUsage { unoptimised, ..reporter.usage(Duration::from_micros(spared)) });
         ended
     }
 

@@ -32,6 +32,9 @@ pub struct LinkUsage {
     /// Whether there was nothing to do, so that no tool ran.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unchanged: bool,
+    /// Whether it imports nothing since its modules are compiled with -O0.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unoptimised: bool,
     /// Why the linker linked by itself although there was bitcode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passed_through: Option<String>,
@@ -90,6 +93,7 @@ impl LinkUsage {
             },
             failed: run.exit_code != Some(0),
             unchanged: false,
+            unoptimised: false,
             passed_through: None,
         }
     }
@@ -104,6 +108,8 @@ pub struct UsageTotals {
     pub unchanged: u64,
     /// Those that failed.
     pub failed: u64,
+    /// Those that import nothing since their modules are compiled with -O0.
+    pub unoptimised: u64,
     /// Those with bitcode that the linker performed by itself, by reason.
     pub passed_through: BTreeMap<String, u64>,
     /// Sums of all.
@@ -117,6 +123,7 @@ impl<'a> Sum<&'a LinkUsage> for UsageTotals {
             totals.links += 1;
             totals.unchanged += u64::from(link.unchanged);
             totals.failed += u64::from(link.failed);
+            totals.unoptimised += u64::from(link.unoptimised);
             if let Some(why) = &link.passed_through {
                 *totals.passed_through.entry(why.clone()).or_default() += 1;
             }
@@ -146,6 +153,12 @@ impl UsageTotals {
         if self.failed > 0 {
             text.push_str(&format!("; {} failed", self.failed));
         }
+        if self.unoptimised > 0 {
+            text.push_str(&format!(
+                "; {} of -O0 modules, which import nothing",
+                counted(self.unoptimised, "link")
+            ));
+        }
         for (why, links) in &self.passed_through {
             text.push_str(&format!("; {} passed through: {why}", counted(*links, "link")));
         }
@@ -161,6 +174,7 @@ impl UsageTotals {
             ("links", self.links.to_string()),
             ("  nothing to do", self.unchanged.to_string()),
             ("  failed", self.failed.to_string()),
+            ("  of -O0 modules", self.unoptimised.to_string()),
             ("  passed through", passed.to_string()),
             ("backends that ran here", counts.ran.to_string()),
             ("backends that ran on an engine", counts.remote.to_string()),

@@ -115,3 +115,18 @@ fn a_link_with_bitcode_that_is_not_served_says_so_and_can_be_refused() -> Result
     ensure!(output.status.success(), "{output:?}");
     Ok(())
 }
+
+#[test]
+fn a_build_of_o0_modules_says_so_once() -> Result<()> {
+    let folder = project("unoptimised")?;
+    let makefile = std::fs::read_to_string(folder.path.join("Makefile"))?;
+    folder.write("Makefile", makefile.replace("-O2 -flto=thin", "-O0 -flto=thin"))?;
+    // The second link finds the objects of the first one, and reads no module.
+    let line = last_line(&folder, &["make"])?;
+    ensure!(line.contains("; 1 link of -O0 modules, which import nothing"), "{line}");
+    let found = stats(&folder, &[])?;
+    ensure!(
+        found["unoptimised"] == 1 && found["passed_through"].as_object().is_some_and(|all| all.is_empty())
+    );
+    Ok(())
+}
