@@ -8,6 +8,7 @@ use std::ffi::OsString;
 
 use clap::{Args, Parser, Subcommand};
 use distlto_commands::configuration::ConfigArgs;
+use distlto_commands::demo::DemoArgs;
 use distlto_commands::diff::DiffArgs;
 use distlto_commands::distribute::DistributeArgs;
 use distlto_commands::doctor::DoctorArgs;
@@ -66,6 +67,7 @@ pub enum CliCommand {
     Stats(StatsArgs),
     Config(ConfigArgs),
     Doctor(DoctorArgs),
+    Demo(DemoArgs),
     Remote(RemoteCommandArgs),
     Copy(distlto_prepare::copy::Args),
     #[command(name = "archive-mapper", alias = "archive_mapper")]

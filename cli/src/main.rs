@@ -20,8 +20,8 @@ use distlto_commands::link::LinkError;
 use distlto_commands::remote::check;
 use distlto_commands::tool::ToolRunner;
 use distlto_commands::{
-    diff, distribute, doctor, explain, header_list, index, index_only, inspect, kbuild_archive, link, opt,
-    page, run, stats, verify,
+    demo, diff, distribute, doctor, explain, header_list, index, index_only, inspect, kbuild_archive, link,
+    opt, page, run, stats, verify,
 };
 use distlto_executor::cancel::{Cancel, cancel_on_signals};
 use distlto_executor::execute::spawn::LocalSpawner;
@@ -69,6 +69,7 @@ fn main() -> ExitCode {
         CliCommand::Stats(args) => exit::run(|| stats::run(&args)),
         CliCommand::Config(args) => exit::run(|| configuration::run(&args)),
         CliCommand::Doctor(args) => watching(|cancel| exit::run(|| doctor::run(&args, cancel))),
+        CliCommand::Demo(args) => watching(|cancel| exit::run(|| demo::run(&args, cancel))),
         CliCommand::Remote(args) => watching(|cancel| match &args.command {
             RemoteCommand::Check(args) => exit::run(|| check::run(args, cancel)),
         }),

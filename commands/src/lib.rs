@@ -7,6 +7,7 @@ pub mod backend_command;
 pub mod buck2_index;
 mod completion;
 pub mod configuration;
+pub mod demo;
 pub mod diff;
 pub mod distribute;
 pub mod doctor;

@@ -2,6 +2,7 @@
 //!
 //! Does not depend on the purpose of the programs.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// The file of a program: a name with a slash is one, any other is looked up in `PATH`.
@@ -20,11 +21,16 @@ pub fn this_or_newest(name: &str) -> String {
     if program_file(Path::new(name)).is_some() {
         return name.to_owned();
     }
+    versions_of(name).next().map_or_else(|| name.to_owned(), |version| format!("{name}-{version}"))
+}
+
+/// The versions of this program that `PATH` has by Debian's names (`ld.lld-22`), the newest first.
+pub fn versions_of(name: &str) -> impl Iterator<Item = u32> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     // An unreadable directory holds no program.
     let entries =
         std::env::split_paths(&path).filter_map(|directory| directory.read_dir().ok()).flatten().flatten();
     let version = |file: &str| file.strip_prefix(name)?.strip_prefix('-')?.parse::<u32>().ok();
-    let versions = entries.filter_map(|entry| version(entry.file_name().to_str()?));
-    versions.max().map_or_else(|| name.to_owned(), |version| format!("{name}-{version}"))
+    let versions: BTreeSet<u32> = entries.filter_map(|entry| version(entry.file_name().to_str()?)).collect();
+    versions.into_iter().rev()
 }

@@ -12,6 +12,7 @@ mod cache_processes;
 mod campaign;
 mod configuration;
 mod converge;
+mod demo;
 mod doctor;
 mod dtlto;
 mod emitted;
