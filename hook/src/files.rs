@@ -92,6 +92,13 @@ interpose! {
     lstat64(path: *const c_char, status: *mut c_void) -> c_int { path, |path, result| absent(path, result == 0) }
     fstatat(directory: c_int, path: *const c_char, status: *mut c_void, flags: c_int) -> c_int { path, |path, result| absent(&at(directory, path), result == 0) }
     fstatat64(directory: c_int, path: *const c_char, status: *mut c_void, flags: c_int) -> c_int { path, |path, result| absent(&at(directory, path), result == 0) }
+    // stat in programs that were built for a glibc before 2.33.
+    __xstat(version: c_int, path: *const c_char, status: *mut c_void) -> c_int { path, |path, result| absent(path, result == 0) }
+    __xstat64(version: c_int, path: *const c_char, status: *mut c_void) -> c_int { path, |path, result| absent(path, result == 0) }
+    __lxstat(version: c_int, path: *const c_char, status: *mut c_void) -> c_int { path, |path, result| absent(path, result == 0) }
+    __lxstat64(version: c_int, path: *const c_char, status: *mut c_void) -> c_int { path, |path, result| absent(path, result == 0) }
+    __fxstatat(version: c_int, directory: c_int, path: *const c_char, status: *mut c_void, flags: c_int) -> c_int { path, |path, result| absent(&at(directory, path), result == 0) }
+    __fxstatat64(version: c_int, directory: c_int, path: *const c_char, status: *mut c_void, flags: c_int) -> c_int { path, |path, result| absent(&at(directory, path), result == 0) }
     statx(directory: c_int, path: *const c_char, flags: c_int, mask: c_uint, status: *mut c_void) -> c_int { path, |path, result| absent(&at(directory, path), result == 0) }
     faccessat(directory: c_int, path: *const c_char, mode: c_int, flags: c_int) -> c_int { path, |path, result| absent(&at(directory, path), result == 0) }
     readlink(path: *const c_char, target: *mut c_char, size: libc::size_t) -> libc::ssize_t { path, |path, result| absent(path, result >= 0) }
