@@ -1,4 +1,4 @@
-//! `cargo xtask package`: both forms hold one set, which links and is found where each thing is looked for; the same tree
+//! `cargo xtask package`: all forms hold one set, which links and is found where each thing is looked for; the same tree
 //! gives the same bytes; Debian's checker finds nothing. And the crates can be packed for a registry.
 
 use std::collections::BTreeSet;
@@ -38,15 +38,22 @@ int main(int count, char **words) {
 }
 ";
 
-/// The package and the archive, from the build that the tests have.
-fn package(out: &Path) -> Result<(PathBuf, PathBuf)> {
+/// What is made, from the build that the tests have.
+struct Made {
+    recipe: PathBuf,
+    wheel: PathBuf,
+    archive: PathBuf,
+    package: PathBuf,
+}
+
+fn package(out: &Path) -> Result<Made> {
     let mut xtask = distlto::xtask();
     xtask.args(["package", "--debug", "--out"]);
     succeed(xtask.arg(out))?;
     let mut made: Vec<PathBuf> = fs::read_dir(out)?.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
     made.sort();
-    let [archive, package] = made.try_into().ok().context("a package and an archive alone are made")?;
-    Ok((package, archive))
+    let [recipe, wheel, archive, package] = made.try_into().ok().context("four files are made")?;
+    Ok(Made { recipe, wheel, archive, package })
 }
 
 /// What a command prints.
@@ -58,7 +65,7 @@ fn said(command: &mut Command) -> Result<String> {
 fn packages_hold_one_set_that_works() -> Result<()> {
     let folder = Folder::create(Toolchain { version: NEWEST }, "package")?;
     let at = |name: &str| folder.path.join(name);
-    let (package, archive) = package(&at("one"))?;
+    let Made { recipe, wheel, archive, package } = package(&at("one"))?;
     succeed(Command::new("lintian").args(["--fail-on", "error,warning", "--allow-root"]).arg(&package))?;
     let field = |name: &str| said(Command::new("dpkg-deb").arg("--field").arg(&package).arg(name));
     ensure!(field("Depends")?.contains("libc6 (>= "), "{}", field("Depends")?);
@@ -82,13 +89,88 @@ fn packages_hold_one_set_that_works() -> Result<()> {
     }
     let licences = ["share/doc/distlto/LICENSE-MIT", "share/doc/distlto/crates.txt"];
     ensure!(licences.iter().all(|name| of_archive.contains(*name)), "{of_archive:?}");
-    for prefix in [at("deb/usr"), at("tar")] {
+    let of_wheel = install_wheel(&wheel, &at("venv"))?;
+    let apart: Vec<_> = of_wheel.symmetric_difference(&of_archive).collect();
+    ensure!(apart.is_empty(), "{apart:?}");
+    for prefix in [at("deb/usr"), at("tar"), at("venv")] {
         use_installed(&folder, &prefix)?;
     }
+    tag_is_true(&wheel, &at("venv"))?;
+    recipe_is_sound(&recipe, &archive, &at("tar/bin"))?;
 
     let again = self::package(&at("two"))?;
-    for (one, two) in [(&package, &again.0), (&archive, &again.1)] {
+    for (one, two) in [(&package, &again.package), (&archive, &again.archive), (&wheel, &again.wheel)] {
         ensure!(fs::read(one)? == fs::read(two)?, "{} has other bytes the second time", one.display());
+    }
+    Ok(())
+}
+
+/// Has pip, which asks no registry, install a wheel. Returns the files of distlto, relative.
+fn install_wheel(wheel: &Path, prefix: &Path) -> Result<BTreeSet<String>> {
+    succeed(Command::new("python3").args(["-m", "venv", "--without-pip"]).arg(prefix))?;
+    let before = below(prefix)?;
+    succeed(pip_of(prefix).args(["install", "--no-index", "--no-deps"]).arg(wheel))?;
+    let shown = said(pip_of(prefix).args(["show", "distlto"]))?;
+    ensure!(shown.contains("Version: 0") && shown.contains("License: Apache-2.0 OR MIT"), "{shown}");
+    let installed = below(prefix)?;
+    Ok(installed.difference(&before).filter(|path| !path.contains(".dist-info/")).cloned().collect())
+}
+
+fn pip_of(prefix: &Path) -> Command {
+    let mut pip = Command::new("pip3");
+    pip.arg("--python").arg(prefix.join("bin/python")).arg("--disable-pip-version-check");
+    pip
+}
+
+/// The glibc in a wheel's name is the newest of which its programs have a symbol, as readelf lists them.
+fn tag_is_true(wheel: &Path, prefix: &Path) -> Result<()> {
+    let name = wheel.file_name().and_then(|name| name.to_str()).context("a name")?;
+    let mut newest = (0, 0);
+    for program in ["bin/distlto", "lib/distlto/libdistlto_hook.so", "lib/libDTLTOdistlto.so"] {
+        let text =
+            said(Command::new("readelf").args(["--version-info", "--wide"]).arg(prefix.join(program)))?;
+        for version in text.split("Name: GLIBC_").skip(1).filter_map(|rest| rest.split_whitespace().next()) {
+            let mut numbers = version.split('.').map(str::parse::<u32>);
+            if let (Some(Ok(major)), Some(Ok(minor))) = (numbers.next(), numbers.next()) {
+                newest = newest.max((major, minor));
+            }
+        }
+    }
+    let tag = format!("-py3-none-manylinux_{}_{}_{}.whl", newest.0, newest.1, env::consts::ARCH);
+    ensure!(name.ends_with(&tag), "{name} is no {tag}");
+    Ok(())
+}
+
+/// A recipe that no engine for containers runs here: it adds the archive, finds distlto in it, apt knows its packages, and
+/// what it asks of distlto succeeds with the programs of the archive.
+fn recipe_is_sound(recipe: &Path, archive: &Path, programs: &Path) -> Result<()> {
+    let text = fs::read_to_string(recipe)?.replace("\\\n", " ");
+    let mut lines: Vec<(&str, &str)> = Vec::new();
+    for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        lines.push(line.split_once(' ').with_context(|| line.to_owned())?);
+    }
+    let of =
+        |word: &str| -> Vec<&str> { lines.iter().filter(|line| line.0 == word).map(|line| line.1).collect() };
+    ensure!(lines.iter().all(|line| ["ARG", "FROM", "RUN", "ADD", "ENV"].contains(&line.0)), "{lines:?}");
+    let name = archive.file_name().and_then(|name| name.to_str()).context("a name")?;
+    ensure!(of("ADD") == [format!("{name} /opt/")], "{:?}", of("ADD"));
+    let folder = name.strip_suffix(".tar.gz").context("an archive")?;
+    ensure!(of("ENV") == [format!("PATH=/opt/{folder}/bin:${{PATH}}")], "{:?}", of("ENV"));
+    let listed = said(Command::new("tar").arg("-tf").arg(archive))?;
+    ensure!(listed.lines().any(|line| line == format!("{folder}/bin/distlto")), "{listed}");
+    let inherited = env::var_os("PATH").unwrap_or_default();
+    let path = env::join_paths([programs.to_owned()].into_iter().chain(env::split_paths(&inherited)))?;
+    let (ours, installing): (Vec<_>, Vec<_>) =
+        of("RUN").into_iter().partition(|line| line.starts_with("distlto "));
+    ensure!(ours.len() == 1 && installing.len() == 1, "{lines:?}");
+    succeed(Command::new("sh").args(["-c", ours[0]]).env("PATH", path))?;
+    for line in installing {
+        succeed(Command::new("sh").args(["-n", "-c", line]))?;
+        let words = line.split_once("--no-install-recommends").map_or("", |(_, words)| words);
+        let words = words.split("&&").next().unwrap_or_default().replace("${LLVM}", "19");
+        for package in words.split_whitespace() {
+            succeed(Command::new("apt-cache").args(["show", package]))?;
+        }
     }
     Ok(())
 }

@@ -6,7 +6,7 @@
 pub mod buildgrid;
 pub mod casd;
 mod processes;
-mod python;
+pub mod python;
 
 use std::io::{Write, stdin, stdout};
 use std::net::{Ipv4Addr, TcpListener};

@@ -18,7 +18,7 @@ use crate::setup::SUPPORTED;
 use crate::shell::{cargo, output, quietly, remove, root, run, target};
 
 /// The one program.
-const PROGRAM: &str = "distlto";
+pub const PROGRAM: &str = "distlto";
 
 /// Subcommands that build files start as programs (`distlto-opt`): names of the one program too.
 const TOOLS: [&str; 5] = ["index", "distribute", "prepare", "opt", "plan"];
@@ -56,14 +56,14 @@ const BUILT: [&str; 3] = ["distlto", "distlto-hook", "distlto-plugin"];
 /// Builds and installs.
 pub fn install(prefix: &Path, debug: bool) -> Result<()> {
     let place = Place::new(prefix)?;
-    let written = place.fill(debug)?;
+    let written = place.fill(&build(debug)?)?;
     println!("installed to {}: {written} files differed, beside manual pages", place.0.display());
     Ok(())
 }
 
-/// Builds, and installs into this directory as the prefix, whatever the environment says.
-pub fn stage(directory: &Path, debug: bool) -> Result<()> {
-    Place(directory.to_owned()).fill(debug).map(|_| ())
+/// Installs a build into this directory as the prefix, whatever the environment says.
+pub fn stage(directory: &Path, built: &Path) -> Result<()> {
+    Place(directory.to_owned()).fill(built).map(|_| ())
 }
 
 /// Builds, and says where programs and libraries are. Tests name those that `cargo xtask test` has built.
@@ -101,9 +101,8 @@ fn crates() -> Result<String> {
 struct Place(PathBuf);
 
 impl Place {
-    /// Installs everything, and counts what differed.
-    fn fill(&self, debug: bool) -> Result<usize> {
-        let built = build(debug)?;
+    /// Installs everything from a build, and counts the files that differed.
+    fn fill(&self, built: &Path) -> Result<usize> {
         let mut written = 0;
         written += self.copy(&built.join(PROGRAM), &Path::new("bin").join(PROGRAM), 0o755)?;
         for name in TOOLS {

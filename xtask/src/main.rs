@@ -61,12 +61,13 @@ enum Command {
         #[arg(long)]
         debug: bool,
     },
-    /// Makes a Debian package and a tar archive of what `install` installs.
+    /// Makes a Debian package, a Python wheel and a tar archive of the installed files, for glibc 2.28 and later; and a
+    /// recipe of an image.
     Package {
         /// Where they are put; `dist` of cargo's target directory where absent.
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
-        /// Builds without optimisation and compresses little, which is quicker.
+        /// Builds without optimisation, for this system's glibc, and compresses little, which is quicker.
         #[arg(long)]
         debug: bool,
     },

@@ -1,10 +1,13 @@
-//! `cargo xtask package`: a Debian package and a tar archive of what `cargo xtask install` installs.
+//! `cargo xtask package`: a Debian package, a Python wheel and a tar archive of what `cargo xtask install` installs, and a
+//! recipe of an image with the archive.
 //!
-//! What is in them is `install`'s list alone, so Debian's own tools make the package of a finished tree; tools that read
+//! Their content is `install`'s list alone, so Debian's own tools make the package of a finished tree; tools that read
 //! a list from a manifest would need a second one. The same tree gives the same bytes: sorted, owned by root, with fixed
-//! modes, and with the time of `SOURCE_DATE_EPOCH` or else of the commit.
+//! modes, and with the time of `SOURCE_DATE_EPOCH` or else of the commit. A release needs no newer glibc than 2.28.
 
 mod debian;
+mod glibc;
+mod wheel;
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -20,11 +23,14 @@ use crate::install::{self, files};
 use crate::shell::{output, quietly, remove, root, target};
 
 /// Packages and their programs without which nothing can be packed and looked at.
-pub const NEEDS: [(&str, &str); 6] = [
+pub const NEEDS: [(&str, &str); 9] = [
     ("dpkg", "dpkg-deb"),
     ("dpkg-dev", "dpkg-shlibdeps"),
     ("binutils", "strip"),
     ("gzip", "gzip"),
+    ("zip", "zip"),
+    ("python3", "python3"),
+    ("python3-pip", "pip3"),
     ("lintian", "lintian"),
     ("man-db", "man"),
 ];
@@ -42,7 +48,7 @@ struct Tree {
     quick: bool,
 }
 
-/// Makes both, and prints where they are.
+/// Makes all, and prints where they are.
 pub fn package(out: Option<PathBuf>, debug: bool) -> Result<()> {
     apt::provide(&NEEDS)?;
     let out = path::absolute(out.unwrap_or_else(|| target().join("dist")))?;
@@ -50,23 +56,41 @@ pub fn package(out: Option<PathBuf>, debug: bool) -> Result<()> {
     remove(&work)?;
     let name = format!("distlto-{VERSION}-{}-{}", env::consts::ARCH, env::consts::OS);
     let tree = Tree { prefix: work.join(&name), time: time()?, quick: debug };
-    install::stage(&tree.prefix, debug)?;
+    let built = if debug { install::build(debug)? } else { glibc::build()? };
+    install::stage(&tree.prefix, &built)?;
     tree.finish()?;
+    if !debug {
+        glibc::check(&tree.programs()?)?;
+    }
     let archive = out.join(format!("{name}.tar.gz"));
     tree.archive(&archive)?;
     println!("{}", archive.display());
+    println!("{}", recipe(&out, &name)?.display());
+    println!("{}", wheel::make(&tree, &out)?.display());
     println!("{}", debian::make(&tree, &out)?.display());
     remove(&work)
 }
 
+/// The recipe of an image, beside the archive that it names.
+fn recipe(out: &Path, name: &str) -> Result<PathBuf> {
+    let text = include_str!("package/Containerfile");
+    let text = text.replace("@ARCHIVE@", &format!("{name}.tar.gz")).replace("@FOLDER@", name);
+    let to = out.join("Containerfile");
+    fs::write(&to, text)?;
+    Ok(to)
+}
+
 impl Tree {
+    /// Programs and libraries.
+    fn programs(&self) -> Result<Vec<PathBuf>> {
+        Ok(files(&self.prefix)?.into_iter().filter(|path| is_program(path)).collect())
+    }
+
     /// Programs without symbols, manual pages compressed, and each file as it is to be.
     fn finish(&self) -> Result<()> {
+        let sections = ["--strip-unneeded", "--remove-section=.comment", "--remove-section=.note"];
+        quietly(Command::new("strip").args(sections).args(self.programs()?))?;
         let all = files(&self.prefix)?;
-        for path in all.iter().filter(|path| is_program(path)) {
-            let sections = ["--strip-unneeded", "--remove-section=.comment", "--remove-section=.note"];
-            quietly(Command::new("strip").args(sections).arg(path))?;
-        }
         let pages: Vec<_> = all.iter().filter(|path| path.extension().is_some_and(|is| is == "1")).collect();
         ensure!(!pages.is_empty(), "distlto has written no manual pages");
         quietly(Command::new("gzip").arg("-9n").args(pages))?;

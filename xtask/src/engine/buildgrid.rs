@@ -31,12 +31,8 @@ pub fn install() -> Result<()> {
         apt::install(&["postgresql".to_owned()])?;
         postgres()?;
     }
-    let environment = folder().join("buildgrid");
-    // What pip has installed last.
-    if !environment.join("complete").is_file() {
-        python::environment("buildgrid", &environment)?;
-        fs::write(environment.join("complete"), "")?;
-    }
+    // The wheels are those of Debian 12's Python.
+    python::environment("buildgrid", "python3.11", &folder().join("buildgrid"))?;
     let buildbox = folder().join("buildbox");
     if !buildbox.is_dir() {
         let partial = folder().join("buildbox.partial");

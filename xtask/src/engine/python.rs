@@ -36,12 +36,16 @@ pub fn download(engine: &str) -> Result<PathBuf> {
     wheels.next().with_context(|| format!("pip put no wheel into {}", to.display()))
 }
 
-/// Makes an environment with what an engine needs.
-pub fn environment(engine: &str, to: &Path) -> Result<()> {
-    // The wheels are those of Debian 12's Python.
-    apt::provide(&[("python3", "python3.11")])?;
-    let Some(python) = find("python3.11") else {
-        bail!("python3.11 is missing, for which the wheels of {engine} are; Debian 12 has it as python3");
+/// Makes an environment of this Python with the wheels of a list, unless it is there.
+pub fn environment(engine: &str, python: &str, to: &Path) -> Result<()> {
+    // Written last.
+    let complete = to.join("complete");
+    if complete.is_file() {
+        return Ok(());
+    }
+    apt::provide(&[("python3", python)])?;
+    let Some(python) = find(python) else {
+        bail!("{python} is missing, for which the wheels of {engine} are; Debian 12 has it as python3");
     };
     let mut made = Command::new(&python);
     if quietly(made.args(["-m", "venv", "--clear"]).arg(to)).is_err() {
@@ -50,7 +54,8 @@ pub fn environment(engine: &str, to: &Path) -> Result<()> {
     }
     let mut pip = Command::new(to.join("bin/pip"));
     pip.args(["install", "--quiet", "--disable-pip-version-check", "--no-deps", "--require-hashes"]);
-    run(pip.arg("--requirement").arg(requirements(engine)))
+    run(pip.arg("--requirement").arg(requirements(engine)))?;
+    Ok(fs::write(complete, "")?)
 }
 
 /// Unpacks a wheel, which is a zip file.
