@@ -6,7 +6,7 @@
 
 use super::help::Help;
 use crate::link_line::{Argument, LinkLineError, LinkOption, utf8};
-use crate::words::Word;
+use crate::words::{Word, lossy};
 
 /// The linker's own names of options, and ELF's.
 const COUNTERPARTS: [(&str, &str); 9] = [
@@ -73,7 +73,7 @@ pub fn arguments(words: &[Word], help: &Help) -> Result<Vec<Argument>, LinkLineE
 fn is_option(word: &Word, help: &Help) -> bool {
     match word.first() {
         Some(b'-') => word.len() > 1,
-        Some(b'/') => str::from_utf8(word).is_ok_and(|word| help.has(&parts(word).0)),
+        Some(b'/') => help.has(&parts(&lossy(word)).0),
         _ => false,
     }
 }
@@ -105,6 +105,15 @@ mod tests {
         let inputs = read.arguments().iter().filter(|argument| matches!(argument, Argument::Input(_)));
         let expected = ["/x/a.obj", "b.obj", "/debug/c.obj"];
         assert!(inputs.eq(&expected.map(|path| Argument::Input(path.into()))), "{:?}", read.arguments());
+    }
+
+    #[test]
+    fn other_bytes_do_not_make_an_option_an_input() {
+        let read = |word: &[u8]| arguments(&[word.to_vec()], &Help::read(HELP));
+        let error = read(b"/out:\xff.exe").expect_err("an option has to be text");
+        assert_eq!(error.to_string(), "the link line's \"/out:\u{fffd}.exe\" is not UTF-8");
+        let path = read(b"/x/\xff.obj").expect("a path need not be text");
+        assert_eq!(path, [Argument::Input(b"/x/\xff.obj".to_vec())]);
     }
 
     #[test]
