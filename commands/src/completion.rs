@@ -7,11 +7,44 @@
 //! first one decides. Does not ask the linker.
 
 use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
 
 use distlto_planner::bitcode::BitcodeError;
 use distlto_planner::references::References;
 use distlto_planner::resolution::Resolutions;
 use distlto_planner::shard::{self, guid};
+use miette::Diagnostic;
+use thiserror::Error;
+
+/// Why shards cannot be completed.
+#[derive(Debug, Error, Diagnostic)]
+pub enum CompletionError {
+    /// lld has not written its symbol resolution.
+    #[error("{} is not there, by which shards are completed", path.display())]
+    #[diagnostic(
+        code(distlto::usage),
+        help(
+            "add -Wl,--save-temps=resolution to the link line, or /lldsavetemps:resolution for Windows, or leave out \
+                 --complete-shards"
+        )
+    )]
+    NotResolved {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A module's summary is of another LLVM.
+    #[error("{module} has no summary of a known layout, by which its shard is completed")]
+    #[diagnostic(
+        code(distlto::bad_input),
+        help(
+            "link without distlto: for Windows a program that imports a symbol of its own may crash without the completion"
+        )
+    )]
+    NoSummary {
+        /// The module.
+        module: String,
+    },
+}
 
 /// Reads the summary of a module. `None` without one, or if the module cannot be read; its own backend reports that error.
 pub type Reader<'r> = &'r mut dyn FnMut(&str) -> Option<References>;
@@ -126,4 +159,33 @@ fn named<'t>(resolutions: &Resolutions<'t>) -> HashMap<&'t [u8], Vec<Named<'t>>>
         }
     }
     named
+}
+
+/// The modules of a resolution in link order.
+pub fn modules(resolutions: &[u8]) -> Vec<String> {
+    let modules = Resolutions::read(resolutions, "");
+    modules.modules().map(|module| String::from_utf8_lossy(module).into_owned()).collect()
+}
+
+/// The resolution of a link for Windows, with the names that modules have for symbols: the linker's own depend on the calling
+/// convention, and a symbol from a DLL has the prefix `__imp_`. Here a definition is local to the link if its compiler says so,
+/// whichever prevails. A module that is compiled needs a summary.
+pub fn of_modules<'m>(
+    modules: impl Iterator<Item = &'m str>,
+    is_compiled: &dyn Fn(&str) -> bool,
+    read: Reader<'_>,
+) -> Result<Vec<u8>, CompletionError> {
+    let mut text = Vec::new();
+    for id in modules {
+        let references = match read(id) {
+            None if is_compiled(id) => return Err(CompletionError::NoSummary { module: id.to_owned() }),
+            references => references.unwrap_or_default(),
+        };
+        let module = id.as_bytes();
+        text.extend([module, b"\n"].concat());
+        for name in references.names() {
+            text.extend([b"-r=", module, b",", name, b",p\n"].concat());
+        }
+    }
+    Ok(text)
 }

@@ -2,7 +2,7 @@
 //!
 //! A static program, or one of another libc, does not load the library. If it is a linker, it can still get a
 //! distributor's options. Any other program costs a look at its header. Names without a path are left to the system.
-//! Independent of linkers.
+//! A linker's distributor starts after `linker` has handed over its jobs.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::io;
@@ -11,6 +11,7 @@ use std::ptr;
 
 use crate::driver;
 use crate::files::{Real, bytes, kept_errno};
+use crate::linker;
 use crate::service;
 use crate::system::check;
 
@@ -61,7 +62,11 @@ interpose! {
 
 /// Returns the replacement of a program's command line, if the service has one.
 fn line_of(path: *const c_char, argv: Strings) -> Option<Line> {
-    if path.is_null() || argv.is_null() || !service::is_named() {
+    if path.is_null() || argv.is_null() {
+        return None;
+    }
+    kept_errno(|| words(argv).last().map_or((), |word| linker::hand_over(bytes(word))));
+    if !service::is_named() {
         return None;
     }
     driver::starts(bytes(path));
@@ -76,15 +81,18 @@ fn ask(path: *const c_char, argv: Strings) -> Option<Line> {
         return None;
     }
     let mut strings = [program, &[0]].concat();
-    // SAFETY: a vector of C strings that ends with null, by the contract of exec(3).
-    let words = (0..).map(|at| unsafe { *argv.add(at) }).take_while(|word| !word.is_null());
-    for word in words {
+    for word in words(argv) {
         strings.extend_from_slice(bytes(word));
         strings.push(0);
     }
     let words = service::line_of(&strings)?;
     let vector = words.iter().map(|word| word.as_ptr()).chain([ptr::null()]).collect();
     Some(Line { _words: words, vector })
+}
+
+fn words(argv: Strings) -> impl Iterator<Item = *const c_char> {
+    // SAFETY: a vector of C strings that ends with null, by the contract of exec(3).
+    (0..).map(move |at| unsafe { *argv.add(at) }).take_while(|word| !word.is_null())
 }
 
 /// Returns whether glibc's loader starts a program, and so loads preloaded libraries. True for a file that is no 64-bit

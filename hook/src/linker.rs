@@ -9,15 +9,15 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, Thread};
 
 use crate::program::Main;
 use crate::protocol::{
-    Answer, CACHE_PREFIX, Question, RESOLUTIONS, RESOLUTIONS_SUFFIX, Role, SAVE_TEMPORARIES, SHARD_SUFFIX,
-    TEMPORARIES_SUFFIXES,
+    Answer, CACHE_PREFIX, JOB_FILE_SUFFIX, Question, RESOLUTIONS, RESOLUTIONS_SUFFIX, Role, SAVE_TEMPORARIES,
+    SHARD_SUFFIX, TEMPORARIES_SUFFIXES,
 };
 use crate::service;
 use crate::socket;
@@ -126,7 +126,10 @@ pub fn open(path: &[u8], flags: c_int) -> Option<io::Result<RawFd>> {
     // A linker with a distributor writes its own files.
     let linker = LINKER.get().filter(|linker| linker.service.role != Role::Program)?;
     if flags & libc::O_CREAT != 0 {
-        if let Some(module) = path.strip_suffix(SHARD_SUFFIX) {
+        // The job file names the shards of a distributor.
+        if let Some(module) = path.strip_suffix(SHARD_SUFFIX)
+            && linker.service.role != Role::Distributing
+        {
             return Some(match linker.service.role {
                 Role::Collector => linker.collect(module),
                 _ => hold_shard(module),
@@ -150,11 +153,22 @@ pub fn open(path: &[u8], flags: c_int) -> Option<io::Result<RawFd>> {
         return None;
     }
     let shard = SHARD.take()?;
-    match linker.ask(key, &shard).unwrap_or((Answer::Compile, None)) {
+    match linker.ask(key, &shard.module, Some(shard.file.as_fd())).unwrap_or((Answer::Compile, None)) {
         (Answer::Object, Some(object)) => Some(Ok(object.into_raw_fd())),
         // Its cache has no such file.
         (Answer::Object | Answer::Compile | Answer::End(_), _) => None,
         (Answer::Again, _) => linker.begin_anew(),
+    }
+}
+
+/// Has the service make the objects of a job file, if this process is a linker whose distributor is about to start with it.
+/// The process ends if there are none.
+pub fn hand_over(job_file: &[u8]) {
+    let linker = LINKER.get().filter(|linker| linker.service.role == Role::Distributing);
+    let Some(linker) = linker.filter(|_| job_file.ends_with(JOB_FILE_SUFFIX)) else { return };
+    if !matches!(linker.ask(b"", job_file, None), Some((Answer::Object, _))) {
+        // SAFETY: ends the process, whose program is not begun.
+        unsafe { libc::_exit(1) }
     }
 }
 
@@ -215,12 +229,21 @@ impl Linker {
     }
 
     /// Asks for an object and waits for it; `None` without an answer.
-    fn ask(&self, key: &[u8], shard: &Shard) -> Option<(Answer, Option<OwnedFd>)> {
+    fn ask(
+        &self,
+        key: &[u8],
+        module: &[u8],
+        shard: Option<BorrowedFd<'_>>,
+    ) -> Option<(Answer, Option<OwnedFd>)> {
         let ticket = self.next.fetch_add(1, Ordering::Relaxed);
-        let question = Question { ticket, key, module: &shard.module }.to_bytes()?;
+        let question = Question { ticket, key, module }.to_bytes()?;
         let waiting = Waiting { thread: thread::current(), answer: None };
         self.lock().waiting.insert(ticket, waiting);
-        let sent = socket::send_packet(self.service.socket.as_fd(), &question, shard.file.as_fd());
+        let socket = self.service.socket.as_fd();
+        let sent = match shard {
+            Some(shard) => socket::send_packet(socket, &question, shard),
+            None => socket::send(socket, &question),
+        };
         let mut asked = self.lock();
         asked.is_gone |= sent.is_err();
         loop {

@@ -204,6 +204,10 @@ pub enum Role {
     /// process is a linker that gets its objects from a distributor: carries the file of [`Role::Linker`], and the folder
     /// is empty. No question follows.
     Program,
+    /// The process is a linker that calls a distributor. Carries the file of [`Role::Linker`], and the folder is empty. Before it
+    /// starts the distributor, it sends a [`Question`] without a key, whose module is the job file. [`Answer::Object`] without a
+    /// file means that the objects are where the job file names them.
+    Distributing,
 }
 
 impl Role {
@@ -216,14 +220,15 @@ impl Role {
             Self::End => b'E',
             Self::Refused => b'R',
             Self::Program => b'P',
+            Self::Distributing => b'D',
         }
     }
 
     /// As received; `None` for an unknown one.
     pub fn from_byte(byte: u8) -> Option<Self> {
-        [Self::None, Self::Linker, Self::Collector, Self::End, Self::Refused, Self::Program]
-            .into_iter()
-            .find(|role| role.to_byte() == byte)
+        let linkers = [Self::Linker, Self::Collector, Self::Distributing];
+        let others = [Self::None, Self::End, Self::Refused, Self::Program];
+        linkers.into_iter().chain(others).find(|role| role.to_byte() == byte)
     }
 }
 
@@ -235,6 +240,9 @@ pub const TEMPORARIES_SUFFIXES: [&[u8]; 3] = [b".bc", b".dot", b".lto.o"];
 pub const RESOLUTIONS_SUFFIX: &[u8] = b".resolution.txt";
 /// The packet that carries this file, sent before the first question.
 pub const RESOLUTIONS: [u8; 1] = *b"r";
+
+/// The suffix of the file that lists the jobs of a distributor, its last argument.
+pub const JOB_FILE_SUFFIX: &[u8] = b".dist-file.json";
 
 /// A linker's question for the object of a module. The packet carries the module's index shard, a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -267,7 +275,7 @@ impl<'a> Question<'a> {
 /// The answer to a [`Question`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// The packet carries the object, a file.
+    /// The packet carries the object, a file. None if the objects of all jobs are in their places.
     Object,
     /// The linker is to compile the module itself.
     Compile,

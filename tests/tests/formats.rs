@@ -3,6 +3,7 @@
 //! Programs for Windows run under wine; nothing here runs a Mach-O program. The campaigns with `--format` have random programs.
 
 use std::collections::BTreeSet;
+use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -17,7 +18,7 @@ use distlto_tests::engine;
 use distlto_tests::folder::Folder;
 use distlto_tests::run::{capture, fail, succeed};
 use distlto_tests::store;
-use distlto_tests::toolchain::Toolchain;
+use distlto_tests::toolchain::{Toolchain, system_tool};
 
 const MAIN: &str = "int part(int);\nextern int kept;\nint main(void) { return part(3) + kept; }\n";
 const PART: &str = "int kept = 4;\nint part(int x) { return x * 7; }\n";
@@ -290,6 +291,166 @@ impl Windows {
 
 fn windows(name: &str, format: Format, by: Caller, inputs: [&'static str; 2]) -> Result<Windows> {
     Ok(Windows { folder: project(name, format)?, format, by, inputs })
+}
+
+/// Who runs the actions of a graph.
+#[derive(Debug, Clone, Copy)]
+enum Runner {
+    Run,
+    Ninja,
+    Make,
+}
+
+impl Windows {
+    /// Runs a graph, and returns how many backends ran.
+    fn run_graph(&self, by: Runner) -> Result<usize> {
+        let tool = |name: &str| -> Result<Command> {
+            let mut command = Command::new(name);
+            let path = env::var_os("PATH").unwrap_or_default();
+            let path = [distlto::directory()?.to_owned()].into_iter().chain(env::split_paths(&path));
+            command.env("PATH", env::join_paths(path)?).current_dir(&self.folder.path);
+            store::give(&mut command);
+            Ok(command)
+        };
+        let plan = |option: &str, file: &str| -> Result<()> {
+            let mut plan = tool("distlto")?;
+            plan.args(["plan", "graph", option, file]);
+            succeed(&mut plan).map(drop)
+        };
+        let mut command = match by {
+            Runner::Run => tool("distlto")?,
+            Runner::Ninja => tool(&system_tool("ninja")?.to_string_lossy())?,
+            Runner::Make => tool(&system_tool("make")?.to_string_lossy())?,
+        };
+        match by {
+            Runner::Run => command.args(["run", "-v", "graph"]),
+            Runner::Ninja => {
+                plan("--ninja", "link.ninja")?;
+                command.args(["-v", "-f", "link.ninja"])
+            }
+            Runner::Make => {
+                plan("--make", "link.mk")?;
+                command.args(["-f", "link.mk"])
+            }
+        };
+        let ended = succeed(&mut command)?;
+        let [out, error] =
+            [ended.stdout, ended.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+        let backends = match by {
+            Runner::Run => error
+                .lines()
+                .filter(|line| line.starts_with("+ "))
+                .filter(|line| line.contains(" ir "))
+                .count(),
+            _ => out.lines().filter(|line| line.contains("distlto-opt ")).count(),
+        };
+        ensure!(!error.contains("LNK4217") && !error.contains("itself"), "{error}");
+        Ok(backends)
+    }
+
+    /// Makes a graph and runs it, before and after an edit of `main`. `codes` are those of the program.
+    fn check_graph(&self, by: Runner, codes: [i32; 2]) -> Result<()> {
+        let program = self.folder.path.join("program.exe");
+        for (edit, (code, backends)) in codes.into_iter().zip([2, 1]).enumerate() {
+            if edit > 0 {
+                self.folder.write("main.c", IMPORTING.replace("part(3)", "part(4)"))?;
+                compile(&self.folder, self.format, "main")?;
+            }
+            succeed(&mut self.link(&[], &[])?)?;
+            let expected = fs::read(&program)?;
+            fs::remove_file(&program)?;
+            if edit == 0 {
+                let before = self.files()?;
+                succeed(&mut self.link(&["index", "--index", "graph"], &[])?)?;
+                let mut after = self.files()?;
+                ensure!(after.remove(OsStr::new("graph")) && after == before, "other files: {after:?}");
+            }
+            let before = self.files()?;
+            let ran = self.run_graph(by)?;
+            ensure!(ran == backends, "{by:?}, edit {edit}: {ran} backends");
+            ensure!(fs::read(&program)? == expected, "{by:?}, edit {edit}: other bytes than the linker's");
+            ensure!(windows::run(&program)?.status.code() == Some(code), "{by:?}, edit {edit}");
+            let more = self
+                .files()?
+                .difference(&before)
+                .map(|name| name.to_string_lossy().into_owned())
+                .collect::<Vec<_>>();
+            let is_own = |name: &String| name.starts_with("program.exe") || name.starts_with("link.");
+            ensure!(more.iter().all(is_own), "{by:?}: other files: {more:?}");
+        }
+        Ok(())
+    }
+}
+
+/// A link of two modules that imports a symbol of its own.
+fn importing(name: &str, format: Format, by: Caller, inputs: [&'static str; 2]) -> Result<Windows> {
+    let link = windows(name, format, by, inputs)?;
+    link.folder.write("main.c", IMPORTING)?;
+    compile(&link.folder, format, "main")?;
+    Ok(link)
+}
+
+#[test]
+fn graphs_for_windows_make_the_linkers_program() -> Result<()> {
+    for by in [Runner::Run, Runner::Ninja, Runner::Make] {
+        let name = |format: &str| format!("{format}-graph-{by:?}").to_lowercase();
+        importing(&name("coff"), Format::Coff, Caller::Driver, OBJECTS)?.check_graph(by, [32, 39])?;
+        importing(&name("mingw"), Format::MinGw, Caller::Driver, OBJECTS)?.check_graph(by, [32, 39])?;
+    }
+    Ok(())
+}
+
+/// Members of archives have one name in each link, and those of two archives of one name differ.
+#[test]
+fn graphs_for_windows_have_members_of_archives() -> Result<()> {
+    for (name, format) in [("coff-graph-members", Format::Coff), ("mingw-graph-members", Format::MinGw)] {
+        let link = windows(name, format, Caller::Driver, ["main.o", "libpart.a"])?;
+        for (folder, name) in [("x", "more"), ("y", "most")] {
+            let source = format!("int {name}(int x) {{ return x * 3; }}\n");
+            link.folder.write(&format!("{folder}/part.c"), &source)?;
+            compile(&link.folder, format, &format!("{folder}/part"))?;
+            let ar = ["rcs", &format!("{folder}/libpart.a"), &format!("{folder}/part.o")];
+            succeed(tool(&link.folder, "llvm-ar")?.args(ar))?;
+        }
+        let main = "int part(int), more(int), most(int);\nextern int kept;\n\
+            int main(void) { return part(3) + kept + more(2) + most(1); }\n";
+        link.folder.write("main.c", main)?;
+        compile(&link.folder, format, "main")?;
+        let more = ["x/libpart.a", "y/libpart.a"];
+        succeed(&mut link.link(&[], &more)?)?;
+        let program = link.folder.path.join("program.exe");
+        let expected = fs::read(&program)?;
+        fs::remove_file(&program)?;
+        succeed(&mut link.link(&["index", "--index", "graph"], &more)?)?;
+        let ran = link.run_graph(Runner::Run)?;
+        let graph = fs::read_to_string(link.folder.path.join("graph/graph.json"))?;
+        for label in ["libpart.a(part.o)", "x/libpart.a(part.o)", "y/libpart.a(part.o)"] {
+            ensure!(graph.contains(&format!("\"label\":\"{label}\"")), "{label}: {graph}");
+        }
+        ensure!(ran == 4 && fs::read(&program)? == expected, "{name}: {ran} backends, or other bytes");
+        ensure!(windows::run(&program)?.status.code() == Some(34), "{name}");
+    }
+    Ok(())
+}
+
+/// The objects of an earlier thin link make no program.
+#[test]
+fn a_graph_for_windows_that_is_out_of_date_makes_no_program() -> Result<()> {
+    for (name, format) in [("coff-graph-stale", Format::Coff), ("mingw-graph-stale", Format::MinGw)] {
+        let link = windows(name, format, Caller::Driver, ARCHIVE)?;
+        succeed(&mut link.link(&["index", "--index", "graph"], &[])?)?;
+        link.run_graph(Runner::Run)?;
+        let program = link.folder.write("program.exe", "the earlier program")?;
+        link.folder.write("main.c", MAIN.replace("part(3)", "part(4)"))?;
+        compile(&link.folder, format, "main")?;
+        let before = link.files()?;
+        let (_, said) = fail(&mut link.link(&["link", "--graph", "graph/graph.json"], &[])?)?;
+        ensure!(said.contains("is out of date: the object of main.o is another one now"), "{said}");
+        ensure!(!said.contains("distributor"), "{said}");
+        ensure!(fs::read(&program)? == b"the earlier program", "{name}: the program was replaced");
+        ensure!(link.files()? == before, "{name}: other files: {:?}", link.files()?);
+    }
+    Ok(())
 }
 
 const ARCHIVE: [&str; 2] = ["main.o", "libpart.a"];

@@ -12,7 +12,6 @@ use distlto_planner::bitcode::BitcodeError;
 use distlto_planner::dtlto::JobFile;
 use distlto_planner::dtlto::temporaries::unpacked;
 use distlto_planner::references::{self, References};
-use distlto_planner::resolution::Resolutions;
 use distlto_prepare::input::Input;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::kind::{Format, Native, bitcode_of};
@@ -21,40 +20,19 @@ use distlto_prepare::write::{remove, write_atomically};
 use miette::Diagnostic;
 use thiserror::Error;
 
-use crate::completion::{Completion, Reader};
+use crate::completion::{Completion, CompletionError, modules, of_modules};
 
 /// Why shards were not completed.
 #[derive(Debug, Error, Diagnostic)]
 pub enum CompleteError {
-    /// lld has not written its symbol resolution.
-    #[error("{} is not there, by which shards are completed", path.display())]
-    #[diagnostic(
-        code(distlto::usage),
-        help(
-            "add -Wl,--save-temps=resolution to the link line, or /lldsavetemps:resolution for Windows, or leave out \
-                 --complete-shards"
-        )
-    )]
-    NotResolved {
-        /// The file.
-        path: PathBuf,
-    },
     /// The linker's output has no name.
     #[error("the job file does not name the output, so the linker's resolution file is not known")]
     #[diagnostic(code(distlto::bad_input), help("leave out --complete-shards"))]
     NoOutput,
-    /// A module's summary is of another LLVM.
-    #[error("{module} has no summary of a known layout, by which its shard is completed")]
-    #[diagnostic(
-        code(distlto::bad_input),
-        help(
-            "link without distlto: for Windows a program that imports a symbol of its own may crash without the completion"
-        )
-    )]
-    NoSummary {
-        /// The module.
-        module: String,
-    },
+    /// The linker's resolution does not suffice.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Completion(#[from] CompletionError),
     /// A file is not an index shard.
     #[error("{}: {source}", path.display())]
     #[diagnostic(forward(source))]
@@ -75,7 +53,7 @@ pub fn shards(file: &JobFile, process: Option<u32>) -> Result<(), CompleteError>
     let output = file.linker_output.as_ref().ok_or(CompleteError::NoOutput)?;
     let path = PathBuf::from(format!("{output}.resolution.txt"));
     let resolutions = fs::read(&path).map_err(|error| match error.kind() {
-        ErrorKind::NotFound => CompleteError::NotResolved { path: path.clone() },
+        ErrorKind::NotFound => CompleteError::from(CompletionError::NotResolved { path: path.clone() }),
         _ => IoError::on("read", &path)(error).into(),
     })?;
     let read = &mut |id: &str| match Input::open(Path::new(id)) {
@@ -84,7 +62,14 @@ pub fn shards(file: &JobFile, process: Option<u32>) -> Result<(), CompleteError>
     };
     let target = file.common_args.iter().find_map(|word| word.strip_prefix("--target="));
     let is_coff = target.and_then(Native::of_triple).is_some_and(|native| native.format == Format::Coff);
-    let resolutions = if is_coff { of_modules(&resolutions, file, read)? } else { resolutions };
+    let resolutions = match is_coff {
+        true => {
+            let compiled: HashSet<&str> = file.jobs.iter().map(|&job| file.module(job)).collect();
+            let modules = modules(&resolutions);
+            of_modules(modules.iter().map(String::as_str), &|module| compiled.contains(module), read)?
+        }
+        false => resolutions,
+    };
     let mut completion = Completion::of(&resolutions, "");
     for &job in &file.jobs {
         let shard = Path::new(file.shard(job));
@@ -119,26 +104,4 @@ fn of_member(id: &str) -> Option<References> {
             MemberContent::Beside(file) => references(&Input::open(&file).ok()?),
         }
     })
-}
-
-/// The resolution of a link for Windows, with the names that modules have for symbols: the linker's own depend on the calling
-/// convention, and a symbol from a DLL has the prefix `__imp_`. Here a definition is local to the link if its compiler says so,
-/// whichever prevails.
-fn of_modules(resolutions: &[u8], file: &JobFile, read: Reader<'_>) -> Result<Vec<u8>, CompleteError> {
-    let compiled: HashSet<&str> = file.jobs.iter().map(|&job| file.module(job)).collect();
-    let mut text = Vec::new();
-    for module in Resolutions::read(resolutions, "").modules() {
-        text.extend([module, b"\n"].concat());
-        let id = String::from_utf8_lossy(module);
-        let references = match read(&id) {
-            None if compiled.contains(&*id) => {
-                return Err(CompleteError::NoSummary { module: id.into_owned() });
-            }
-            references => references.unwrap_or_default(),
-        };
-        for name in references.names() {
-            text.extend([b"-r=", module, b",", name, b",p\n"].concat());
-        }
-    }
-    Ok(text)
 }

@@ -84,12 +84,6 @@ pub enum LinkError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Job(#[from] distlto_planner::dtlto::JobFileError),
-    #[error("{linker} was ended by {signal} while its backends ran")]
-    #[diagnostic(
-        code(distlto::failed),
-        help("run it again: finished objects are kept; a system short of memory kills linkers")
-    )]
-    LinkerGone { linker: String, signal: String },
     #[error("the command is no link of ThinLTO bitcode: there is nothing to index")]
     #[diagnostic(
         code(distlto::usage),
@@ -111,6 +105,15 @@ pub enum LinkError {
         help("link it without --require and DISTLTO_REQUIRE; the linker links by itself then")
     )]
     NotServed { output: String, why: String },
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Completion(#[from] crate::completion::CompletionError),
+    #[error("{module} gets no backend: {why}")]
+    #[diagnostic(
+        code(distlto::bad_input),
+        help("a linker for Windows leaves every module to its distributor; link it with distlto link")
+    )]
+    Unnamed { module: String, why: String },
     #[error("{linker} is not asked for its modules: {why}")]
     #[diagnostic(code(distlto::usage), help("link it with distlto link, which leaves it to the linker"))]
     LeftAlone { linker: String, why: String },

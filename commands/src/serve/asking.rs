@@ -257,8 +257,8 @@ impl Shared<'_> {
         };
         let has_options = COFF_VARIABLES.iter().any(|name| process.has_variable(name).unwrap_or_default());
         match () {
-            () if !matches!(self.service.task, Task::Link) => {
-                Some("a linker for Windows calls a distributor, which has no graph and no preview")
+            () if matches!(self.service.task, Task::Preview) => {
+                Some("a linker for Windows calls a distributor, which has no preview")
             }
             () if options(arguments).any(|option| option.name == coff::LIBRARY) => Some("it makes a library"),
             () if last(arguments, DISTRIBUTOR).is_some() => Some(OWN_DISTRIBUTOR),
@@ -299,27 +299,13 @@ impl Shared<'_> {
 impl Service<'_> {
     /// The options that make a linker call our distributor, which takes our options.
     pub fn distributed(&self, asking: &Asking) -> Result<Vec<Word>, LinkError> {
-        let own = std::env::current_exe().map_err(IoError::on("find", "this program"))?;
         let (options, compilation) = (&self.options.run, &asking.compilation);
-        let spelled = |name: &str, value: &[u8]| match compilation.flavour {
-            Some(flavour) => flavour.spelled(name, value),
-            None => [format!("--{name}=").as_bytes(), value].concat(),
-        };
-        let distributor = word_of(own.with_file_name(DISTRIBUTE).into_os_string());
-        let mut words = vec![
-            spelled(DISTRIBUTOR, &distributor),
-            spelled("thinlto-remote-compiler", compilation.compiler.as_bytes()),
-        ];
-        match compilation.flavour {
-            None => {
-                let dropped = dropped::of_link_line(asking.link.line.arguments());
-                let remedies = dropped.iter().flat_map(|dropped| dropped.remedy.lld_words());
-                words.extend(remedies.map(String::into_bytes));
-            }
-            Some(_) => {
-                let args = compilation.flags.args.iter();
-                words.extend(args.map(|it| spelled("thinlto-remote-compiler-arg", it.as_bytes())));
-            }
+        let spelled = |name: &str, value: &[u8]| compilation.spelled(name, value);
+        let mut words = distributor(compilation)?;
+        if compilation.flavour.is_none() {
+            let dropped = dropped::of_link_line(asking.link.line.arguments());
+            let remedies = dropped.iter().flat_map(|dropped| dropped.remedy.lld_words());
+            words.extend(remedies.map(String::into_bytes));
         }
         let is_completed = compilation.flavour.is_some() && compilation.is_completed;
         let implied = compilation.jobs.filter(|_| options.jobs.is_none());
@@ -333,6 +319,19 @@ impl Service<'_> {
         let arguments = implied.into_iter().chain(options.given.words()).chain(more);
         words.extend(arguments.map(|argument| spelled("thinlto-distributor-arg", &argument)));
         words.extend(compilation.resolving().filter(|_| is_completed));
+        Ok(words)
+    }
+
+    /// The options that make a linker hand over its jobs, all of them. `output` is another place for its program.
+    pub fn handing_over(&self, asking: &Asking, output: Option<&Path>) -> Result<Vec<Word>, LinkError> {
+        let compilation = &asking.compilation;
+        let mut words = distributor(compilation)?;
+        words.push(compilation.spelled("thinlto-distributor-arg", b"--answered"));
+        // What its cache holds is no job.
+        words.push(compilation.spelled("lldltocache", b""));
+        words.extend(compilation.resolving());
+        let output = output.map(|output| word_of(output.to_owned().into_os_string()));
+        words.extend(output.map(|output| compilation.spelled("out", &output)));
         Ok(words)
     }
 
@@ -377,6 +376,18 @@ impl Service<'_> {
         }
         words
     }
+}
+
+/// The options that name our distributor, the compiler and, for another flavour than ELF's, the compiler's flags.
+fn distributor(compilation: &CompileSettings) -> Result<Vec<Word>, IoError> {
+    let own = std::env::current_exe().map_err(IoError::on("find", "this program"))?;
+    let distributor = word_of(own.with_file_name(DISTRIBUTE).into_os_string());
+    // Where nothing is compiled the linker still asks for a name.
+    let compiler = Some(&*compilation.compiler).filter(|compiler| !compiler.is_empty()).unwrap_or("clang");
+    let named = [(DISTRIBUTOR, &*distributor), ("thinlto-remote-compiler", compiler.as_bytes())];
+    let flags = compilation.flags.args.iter().filter(|_| compilation.flavour.is_some());
+    let flags = flags.map(|flag| ("thinlto-remote-compiler-arg", flag.as_bytes()));
+    Ok(named.into_iter().chain(flags).map(|(name, value)| compilation.spelled(name, value)).collect())
 }
 
 /// Whether the last word on FatLTO objects has them compiled; the other one ends in `:no`.

@@ -5,26 +5,23 @@
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, Scope};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use distlto_executor::cache::ResultCache;
 use distlto_executor::execute::cc1::Cc1Commands;
 use distlto_executor::trace;
 use distlto_planner::digests::FileDigests;
-use distlto_planner::dtlto::temporaries::is_temporary;
 use distlto_planner::link_command::LinkCommand;
 use distlto_planner::link_line::Argument;
-use distlto_planner::words::{Word, path_of};
+use distlto_planner::words::Word;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::mutex::lock;
 use distlto_prepare::threads;
 use distlto_prepare::warning::warn;
-use distlto_prepare::write::remove;
 use distlto_record::progress::{Phase, Progress, ProgressEvent};
 
 use super::answering::Answering;
@@ -37,7 +34,7 @@ use super::module_record::PreviousModules;
 use super::modules::{self, Temporaries};
 use super::observed::{self, Observed, Previous};
 use super::process::Process;
-use super::protocol::{self, PACKET, RESOLUTIONS_SUFFIX, Role};
+use super::protocol::{self, PACKET, Role};
 use super::settings::CompileSettings;
 use super::socket::{Caller, Listener, Received};
 use super::{ServedLink, Service, preview};
@@ -123,7 +120,7 @@ impl<'a> Shared<'a> {
     }
 
     /// A folder for one linker.
-    fn folder(&self, what: &str) -> Result<PathBuf, LinkError> {
+    pub fn folder(&self, what: &str) -> Result<PathBuf, LinkError> {
         let number = self.folders.fetch_add(1, Ordering::Relaxed);
         let folder = self.listener.folder().join(format!("{what}-{number}"));
         fs::create_dir(&folder).map_err(IoError::on("create directory", &folder))?;
@@ -247,35 +244,9 @@ impl<'a> Shared<'a> {
             }
         };
         match asking.compilation.flavour {
-            Some(flavour) if flavour.is_distributed() => self.distribute(caller, process, notes, &asking),
+            Some(flavour) if flavour.is_distributed() => self.distribute(caller, process, notes, *asking),
             _ => self.serve(caller, process, notes, *asking),
         }
-    }
-
-    /// Makes a linker call our distributor. Returns when the linker has ended.
-    fn distribute(
-        &self,
-        caller: &Caller,
-        process: Process,
-        notes: Option<File>,
-        asking: &Asking,
-    ) -> Result<(), LinkError> {
-        let failed = |error| IoError::on("answer", "the linker")(error);
-        // A driver removes the program after its linker failed.
-        let output = process.directory.join(asking.link.line.output());
-        let begun = SystemTime::now();
-        lock(&self.previous).push(Previous::of(&output, Path::new("")));
-        let strings = process.strings(Path::new(""), &self.service.distributed(asking)?).map_err(failed)?;
-        let files: Vec<_> = [&strings].into_iter().chain(&notes).map(AsFd::as_fd).collect();
-        caller.send(&[Role::Program.to_byte()], &files).map_err(failed)?;
-        let mut bytes = vec![0; PACKET];
-        while !matches!(caller.receive(&mut bytes, None).map_err(failed)?, Received::Gone) {}
-        self.service.add_distributed(&output, begun);
-        if asking.compilation.is_completed {
-            remove_saved(&process, asking.link.line.output())?;
-        }
-        lock(&self.observed).push(Observed { process, notes });
-        Ok(())
     }
 
     /// Makes a linker ask.
@@ -323,7 +294,8 @@ impl<'a> Shared<'a> {
                 let kept = temporaries(link);
                 let folder = self.thin_link(caller, &process, notes.as_ref(), compilation)?;
                 let Asking { link, compilation, .. } = asking;
-                collection.hear(caller, &folder, (link, compilation), kept, elsewhere.as_deref())?;
+                let heard = preview::hear(caller, &folder)?;
+                collection.add(heard, (link, compilation), kept, elsewhere.as_deref())?;
                 lock(&self.observed).push(Observed { process, notes });
                 return Ok(());
             }
@@ -410,23 +382,8 @@ impl<'a> Shared<'a> {
     }
 }
 
-/// Removes the files that a linker with a distributor leaves beside its output when it saves its symbol resolution: those
-/// of its jobs, and the resolution if no job needed it.
-fn remove_saved(process: &Process, output: &str) -> Result<(), IoError> {
-    let output = process.directory.join(output);
-    let directory = output.parent().unwrap_or(&process.directory);
-    let resolution = [output.as_os_str().as_bytes(), RESOLUTIONS_SUFFIX].concat();
-    remove(&path_of(&resolution))?;
-    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-        if entry.file_name().to_str().is_some_and(|name| is_temporary(name, process.id)) {
-            remove(&entry.path())?;
-        }
-    }
-    Ok(())
-}
-
 /// The modules of a link that its driver has compiled.
-fn temporaries(link: &LinkCommand) -> Temporaries {
+pub fn temporaries(link: &LinkCommand) -> Temporaries {
     modules::temporaries(link.line.arguments().iter().filter_map(|argument| match argument {
         Argument::Input(word) => Some(word),
         _ => None,

@@ -11,9 +11,8 @@ use distlto_prepare::mutex::lock;
 
 use super::describe::Described;
 use super::modules::{ModuleFiles, Temporaries};
-use super::preview::collect;
+use super::preview::{Heard, collect};
 use super::settings::CompileSettings;
-use super::socket::Caller;
 use crate::link::LinkError;
 
 /// The task for a command's links.
@@ -69,11 +68,10 @@ impl Collection {
         Self { copies, ..self }
     }
 
-    /// Collects the modules of a linker that performs its thin link; `folder` has its shards.
-    pub fn hear(
+    /// Collects the modules of a linker that has performed its thin link.
+    pub fn add(
         &self,
-        caller: &Caller,
-        folder: &Path,
+        heard: Heard,
         (link, compilation): (LinkCommand, CompileSettings),
         kept: Temporaries,
         elsewhere: Option<&Path>,
@@ -83,7 +81,7 @@ impl Collection {
             .with_kept(kept)
             .with_slices(&compilation)
             .with_copies(self.copies);
-        let mut modules = collect(caller, folder, &mut files, &compilation)?;
+        let mut modules = collect(heard, &mut files, &compilation)?;
         let mut records = Vec::new();
         for (id, described) in &mut modules {
             let own = compilation.of_module(&mut files, id)?;

@@ -18,6 +18,7 @@ use super::backends::{give, send};
 use super::describe::{Unfit, completed};
 use super::link::read;
 use super::modules::ModuleFiles;
+use super::preview::Heard;
 use super::protocol::{Answer, PACKET, Question, RESOLUTIONS};
 use super::settings::CompileSettings;
 use super::socket::{Caller, Received};
@@ -97,6 +98,31 @@ impl Answers {
                 None => send(caller, question.ticket, Answer::Compile)?,
             }
         }
+    }
+
+    /// The objects of a linker's modules, which runs in `root`.
+    pub fn objects(
+        &self,
+        heard: Heard,
+        root: &Path,
+        compilation: &CompileSettings,
+    ) -> Result<Vec<PathBuf>, LinkError> {
+        self.is_asked.store(true, Ordering::Relaxed);
+        let mut files = ModuleFiles::new(root, "").with_slices(compilation);
+        let mut completion = heard.resolutions.as_deref().map(|text| compilation.completion(text));
+        let object = |(id, shard): (String, Vec<u8>)| match self.answer(
+            &mut files,
+            completion.as_mut(),
+            &id,
+            &shard,
+        )? {
+            Some(object) => Ok(root.join(object)),
+            None => {
+                let why = "the graph has no backend of it".to_owned();
+                Err(LinkError::StaleGraph { graph: self.graph.clone(), module: id, why })
+            }
+        };
+        heard.shards.into_iter().map(object).collect()
     }
 
     /// The object of a module; `None` for one that only the linker can compile.

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use camino::Utf8PathBuf;
+use distlto_planner::linker::flavour::Flavour;
 use distlto_planner::module::source_name;
 use distlto_planner::references::{self, References};
 use distlto_planner::state::Place;
@@ -54,6 +55,10 @@ pub struct ModuleFiles {
     placed: HashMap<String, String>,
     /// The architecture whose slices of universal files count.
     architecture: Option<String>,
+    /// Whether names of members are those of COFF's linker.
+    is_coff: bool,
+    /// The ends of archives' paths in such names, and the members' numbers.
+    run_together: HashMap<String, Option<(usize, usize)>>,
     /// Whether a copy of a file is written where a symbolic link would do.
     copies: bool,
 }
@@ -87,6 +92,8 @@ impl ModuleFiles {
             kept: HashMap::new(),
             placed: HashMap::new(),
             architecture: None,
+            is_coff: false,
+            run_together: HashMap::new(),
             copies: false,
         }
     }
@@ -101,9 +108,10 @@ impl ModuleFiles {
         Self { kept, ..self }
     }
 
-    /// Takes the slices of universal files that the link takes.
+    /// Takes the slices of universal files that the link takes, and the names that its linker gives to members.
     pub fn with_slices(self, compilation: &CompileSettings) -> Self {
-        Self { architecture: compilation.architecture.clone(), ..self }
+        let is_coff = compilation.flavour.is_some_and(Flavour::is_distributed);
+        Self { architecture: compilation.architecture.clone(), is_coff, ..self }
     }
 
     /// Where modules were written.
@@ -189,11 +197,63 @@ impl ModuleFiles {
 
     /// The archive that holds a module, by its path, and the module's place among its members.
     fn member<'i>(&mut self, id: &'i str) -> Option<(&'i str, Rc<Archive>, usize)> {
-        splits(id).find_map(|(path, _, offset)| {
+        splits(id)
+            .find_map(|(path, _, offset)| {
+                let archive = self.archive(path)?;
+                let at = archive.members.binary_search_by_key(&offset, |member| member.offset).ok()?;
+                Some((path, archive, at))
+            })
+            .or_else(|| self.is_coff.then(|| self.member_of_coff(id))?)
+    }
+
+    /// The same by the name that COFF's linker gives to a member: archive, name and offset run together. Its number stands in
+    /// place of the offset if all members are taken. Those of a thin archive have the offset 0.
+    fn member_of_coff<'i>(&mut self, id: &'i str) -> Option<(&'i str, Rc<Archive>, usize)> {
+        let known = match self.run_together.get(id) {
+            Some(known) => *known,
+            None => {
+                let found = self.look_for_member(id);
+                self.run_together.insert(id.to_owned(), found);
+                found
+            }
+        };
+        let (end, at) = known?;
+        Some((&id[..end], self.archive(&id[..end])?, at))
+    }
+
+    fn look_for_member(&mut self, id: &str) -> Option<(usize, usize)> {
+        if self.directory.join(id).is_file() {
+            return None;
+        }
+        id.char_indices().skip(1).find_map(|(end, _)| {
+            let (path, rest) = id.split_at(end);
             let archive = self.archive(path)?;
-            let at = archive.members.binary_search_by_key(&offset, |member| member.offset).ok()?;
-            Some((path, archive, at))
+            let named = |place: &dyn Fn(usize, &LocatedMember) -> usize| {
+                archive.members.iter().enumerate().position(|(number, member)| {
+                    let place = place(number, member).to_string();
+                    rest.as_bytes() == [&member.name, place.as_bytes()].concat()
+                })
+            };
+            let is_thin = |member: &LocatedMember| matches!(member.content, MemberContent::Beside(_));
+            let offset = |member: &LocatedMember| if is_thin(member) { 0 } else { member.offset };
+            let at = named(&|_, member| offset(member)).or_else(|| named(&|number, _| number));
+            Some((end, at?))
         })
+    }
+
+    /// Whether a file is an archive.
+    pub fn is_archive(&mut self, path: &str) -> bool {
+        self.archive(path).is_some()
+    }
+
+    /// Whether the archive of this path has a member of this name, in COFF's linker's way, with the content of a file. A file
+    /// that is not there does not count.
+    pub fn has_member(&mut self, id: &str, file: &Path) -> bool {
+        if self.member_of_coff(id).is_none() {
+            return false;
+        }
+        let Ok(expected) = Input::open(file) else { return true };
+        self.with_bitcode(id, |bytes| bytes == bitcode_of(&expected).unwrap_or(&expected)).unwrap_or(false)
     }
 
     /// Gives each module of a link one place for all its importers.

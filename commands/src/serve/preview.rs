@@ -4,11 +4,13 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use distlto_planner::backend_flags::BackendFiles;
 use distlto_planner::graph::{Action, ActionGraph, BackendWork, Decided, Work};
 use distlto_planner::keep::ModulePlaces;
+use distlto_planner::linker::flavour::Flavour;
 use distlto_planner::shard;
 use distlto_prepare::io_error::IoError;
 use distlto_record::action::ActionRecord;
@@ -24,30 +26,32 @@ use super::settings::CompileSettings;
 use super::socket::{Caller, Received};
 use crate::link::{LinkError, dry_run};
 
-/// Receives a linker's shards until it ends, and describes each module that it loads, by its id. Modules that the
-/// linker compiles itself are left out. `folder` has the shards.
+/// A linker's shards and its symbol resolution.
+#[derive(Default)]
+pub struct Heard {
+    /// Each with the id of its module, in the order in which the linker wrote them.
+    pub shards: Vec<(String, Vec<u8>)>,
+    pub resolutions: Option<Vec<u8>>,
+}
+
+/// Describes each module that a linker loads, by its id. Modules that the linker compiles itself are left out.
 pub fn collect(
-    caller: &Caller,
-    folder: &Path,
+    heard: Heard,
     files: &mut ModuleFiles,
     compilation: &CompileSettings,
 ) -> Result<Vec<(String, Described)>, LinkError> {
-    let (shards, resolutions) = hear(caller).map_err(IoError::on("hear", "the linker"))?;
-    let mut completion = resolutions.as_deref().map(|text| compilation.completion(text));
-    let mut loaded = Vec::new();
-    for (number, id) in shards {
-        let path = folder.join(number.to_string());
-        let bytes = fs::read(&path).map_err(IoError::on("read the index shard", &path))?;
-        // A module that the linker did not load has a stub.
-        if shard::read(&bytes).is_ok_and(|read| !read.is_stub()) {
-            loaded.push((id, bytes));
-        }
-    }
+    let mut completion = heard.resolutions.as_deref().map(|text| compilation.completion(text));
+    // A module that the linker did not load has a stub.
+    let is_loaded = |bytes: &[u8]| shard::read(bytes).is_ok_and(|read| !read.is_stub());
+    let loaded: Vec<_> = heard.shards.into_iter().filter(|(_, bytes)| is_loaded(bytes)).collect();
     files.place(&loaded.iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>())?;
     let mut modules = Vec::new();
     for (id, bytes) in loaded {
         match describe(files, completion.as_mut(), &id, &bytes) {
             Ok(described) => modules.push((id, described)),
+            Err(Unfit::Because(why)) if compilation.flavour.is_some_and(Flavour::is_distributed) => {
+                return Err(LinkError::Unnamed { module: id, why });
+            }
             Err(Unfit::Because(_)) => {}
             Err(Unfit::Io(error)) => return Err(error.into()),
         }
@@ -66,7 +70,7 @@ pub fn report(
         ModuleFiles::new(answering.directory.unwrap_or(Path::new("")), answering.session.directory)
             .with_kept(kept)
             .with_slices(answering.compilation);
-    let mut found = collect(caller, folder, &mut files, answering.compilation)?;
+    let mut found = collect(hear(caller, folder)?, &mut files, answering.compilation)?;
     if found.is_empty() {
         return Ok(false);
     }
@@ -91,28 +95,34 @@ pub fn report(
     Ok(true)
 }
 
-/// The shards of a linker by their numbers, with the modules that they are of.
-type Shards = Vec<(u32, String)>;
-
-/// The shards of a linker, and its symbol resolution.
-fn hear(caller: &Caller) -> std::io::Result<(Shards, Option<Vec<u8>>)> {
-    let (mut shards, mut resolved) = (HashMap::new(), None);
+/// Receives a linker's shards until it ends. `folder` has them, by their numbers.
+pub fn hear(caller: &Caller, folder: &Path) -> Result<Heard, IoError> {
+    let heard = |error| IoError::on("hear", "the linker")(error);
+    let (mut numbers, mut resolved) = (HashMap::new(), None);
     let mut bytes = vec![0; PACKET];
-    while let Received::Packet(bytes, file) = caller.receive(&mut bytes, None)? {
-        if bytes == RESOLUTIONS {
-            resolved = file;
-            continue;
-        }
-        let question = Question::from_bytes(bytes).ok_or(std::io::ErrorKind::InvalidData)?;
-        // A module with an id that is not UTF-8 gets no backend.
-        if let Ok(id) = std::str::from_utf8(question.module) {
-            shards.insert(id.to_owned(), question.ticket);
+    loop {
+        match caller.receive(&mut bytes, None).map_err(heard)? {
+            Received::Packet(bytes, file) if bytes == RESOLUTIONS => resolved = file,
+            Received::Packet(bytes, _) => {
+                let question =
+                    Question::from_bytes(bytes).ok_or_else(|| heard(ErrorKind::InvalidData.into()))?;
+                // A module with an id that is not UTF-8 gets no backend.
+                if let Ok(id) = std::str::from_utf8(question.module) {
+                    numbers.insert(id.to_owned(), question.ticket);
+                }
+            }
+            Received::Nothing | Received::Gone => break,
         }
     }
-    let mut shards: Vec<_> = shards.into_iter().map(|(id, number)| (number, id)).collect();
-    shards.sort_unstable();
-    let resolutions = resolved.map(|file| read(Some(file))).transpose()?;
-    Ok((shards, resolutions))
+    let mut numbers: Vec<_> = numbers.into_iter().map(|(id, number)| (number, id)).collect();
+    numbers.sort_unstable();
+    let shard = |(number, id): (u32, String)| {
+        let path = folder.join(number.to_string());
+        Ok((id, fs::read(&path).map_err(IoError::on("read the index shard", &path))?))
+    };
+    let shards = numbers.into_iter().map(shard).collect::<Result<_, IoError>>()?;
+    let resolutions = resolved.map(|file| read(Some(file))).transpose().map_err(heard)?;
+    Ok(Heard { shards, resolutions })
 }
 
 /// A module, and why its backend would run, if it would.

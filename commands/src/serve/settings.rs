@@ -59,6 +59,14 @@ impl CompileSettings {
         word.filter(|_| self.is_completed).map(<[u8]>::to_vec)
     }
 
+    /// How the linker takes an option for its distributor.
+    pub fn spelled(&self, name: &str, value: &[u8]) -> Word {
+        match self.flavour {
+            Some(flavour) => flavour.spelled(name, value),
+            None => [format!("--{name}=").as_bytes(), value].concat(),
+        }
+    }
+
     /// The symbols of the linker's resolution, without the prefix of the format.
     pub fn completion<'t>(&self, resolution: &'t [u8]) -> Completion<'t> {
         Completion::of(resolution, self.flavour.map_or("", Flavour::symbol_prefix))
