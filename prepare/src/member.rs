@@ -147,8 +147,10 @@ impl<'a> Header<'a> {
             let length = decimal(length)?;
             return Some((content.get(..length)?.split(|&byte| byte == 0).next()?, length));
         }
+        // In archives of COFF objects a name ends with NUL.
+        let is_end = |byte: &u8| matches!(byte, b'\n' | 0);
         let name = match self.name.strip_prefix(b"/") {
-            Some(place) => long_names.get(decimal(place)?..)?.split(|&byte| byte == b'\n').next()?,
+            Some(place) => long_names.get(decimal(place)?..)?.split(is_end).next()?,
             None => self.name,
         };
         Some((name.strip_suffix(b"/").unwrap_or(name), 0))
@@ -172,6 +174,21 @@ mod tests {
         for file in ["m.o", "libx.a(m.o)", "libx.a(m.o at x)", ""] {
             assert_eq!(splits(file), [], "{file}");
         }
+    }
+
+    #[test]
+    fn long_names_of_coff_objects_end_with_nul() {
+        let header = |name: &str, size: usize| format!("{name:<16}{:<32}{size:<10}`\n", 0);
+        let names = "a long name.obj\0another one.obj\0";
+        let text = format!(
+            "!<arch>\n{}{names}{}ab{}cd",
+            header("//", names.len()),
+            header("/0", 2),
+            header("/16", 2)
+        );
+        let members = located_members(Path::new("l.lib"), text.as_bytes());
+        let names: Vec<&[u8]> = members.iter().map(|member| &*member.name).collect();
+        assert_eq!(names, [&b"a long name.obj"[..], b"another one.obj"]);
     }
 
     #[test]
