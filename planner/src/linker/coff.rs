@@ -5,12 +5,15 @@
 //! `lld/COFF/DriverUtils.cpp`). `createConfig` in `lld/COFF/LTO.cpp` has the effects. Pure.
 
 use super::help::Help;
-use crate::link_line::{Argument, LinkLineError, LinkOption, utf8};
+use crate::link_line::{Argument, LinkLineError, LinkOption, options, utf8};
 use crate::words::{Word, lossy};
+
+/// ELF's name of the option that names the program.
+const OUTPUT: &str = "output";
 
 /// The linker's own names of options, and ELF's.
 const COUNTERPARTS: [(&str, &str); 9] = [
-    ("out", "output"),
+    ("out", OUTPUT),
     ("machine", "emulation"),
     ("lldltocache", "thinlto-cache-dir"),
     ("lldsavetemps", "save-temps"),
@@ -67,7 +70,34 @@ pub fn arguments(words: &[Word], help: &Help) -> Result<Vec<Argument>, LinkLineE
             (None, name, value) => arguments.push(option(format!("-{name}"), value)),
         }
     }
+    if !options(&arguments).any(|option| option.name == OUTPUT) {
+        let value = implied_output(&arguments);
+        let option = |value| {
+            Argument::Option(LinkOption { name: OUTPUT.to_owned(), value: Some(value), words: vec![] })
+        };
+        arguments.extend(value.map(option));
+    }
     Ok(arguments)
+}
+
+/// The name of a program without the option for it: that of the first input (`getOutputPath` in `lld/COFF/Driver.cpp`).
+fn implied_output(arguments: &[Argument]) -> Option<String> {
+    let first = arguments.iter().find_map(|argument| match argument {
+        Argument::Input(path) => Some(lossy(path)),
+        Argument::Option(option) if option.name == "-wholearchive" => option.value.clone(),
+        _ => None,
+    })?;
+    let name = first.rsplit(['/', '\\']).next()?;
+    let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
+    let is = |name: &str| options(arguments).any(|option| option.name == name);
+    let extension = if is("-dll") {
+        "dll"
+    } else if is("-driver") {
+        "sys"
+    } else {
+        "exe"
+    };
+    Some(format!("{stem}.{extension}"))
 }
 
 fn is_option(word: &Word, help: &Help) -> bool {
@@ -88,9 +118,9 @@ fn parts(word: &str) -> (String, Option<&str>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::link_line::{LinkLine, options};
+    use crate::link_line::LinkLine;
 
-    const HELP: &str = "OPTIONS:\n  /Brepro  Hash\n  /out:<value>  Path\n  /opt:<value>  More\n  /debug  D\n  /debug:<value>  D\n";
+    const HELP: &str = "OPTIONS:\n  /Brepro  Hash\n  /dll  Library\n  /out:<value>  Path\n  /opt:<value>  More\n  /debug  D\n  /debug:<value>  D\n";
 
     fn line(line: &str) -> LinkLine {
         let words: Vec<Word> = line.split(' ').map(|word| word.as_bytes().to_vec()).collect();
@@ -108,12 +138,18 @@ mod tests {
     }
 
     #[test]
+    fn the_first_input_names_the_output() {
+        assert_eq!(line("-x /a/b.c.obj d.obj").output(), "b.c.exe");
+        assert_eq!(line("-wholearchive:b.lib d.obj /dll").output(), "b.dll");
+    }
+
+    #[test]
     fn other_bytes_do_not_make_an_option_an_input() {
         let read = |word: &[u8]| arguments(&[word.to_vec()], &Help::read(HELP));
         let error = read(b"/out:\xff.exe").expect_err("an option has to be text");
         assert_eq!(error.to_string(), "the link line's \"/out:\u{fffd}.exe\" is not UTF-8");
         let path = read(b"/x/\xff.obj").expect("a path need not be text");
-        assert_eq!(path, [Argument::Input(b"/x/\xff.obj".to_vec())]);
+        assert_eq!(path.first(), Some(&Argument::Input(b"/x/\xff.obj".to_vec())));
     }
 
     #[test]
