@@ -204,8 +204,8 @@ pub enum Role {
     /// process is a linker that gets its objects from a distributor: carries the file of [`Role::Linker`], and the folder
     /// is empty. No question follows.
     Program,
-    /// The process is a linker that calls a distributor. Carries the file of [`Role::Linker`], and the folder is empty. Before it
-    /// starts the distributor, it sends a [`Question`] without a key, whose module is the job file. [`Answer::Object`] without a
+    /// The process is a linker that calls a distributor. Carries the file of [`Role::Linker`]. Before it starts the
+    /// distributor, it sends a [`Question`] without a key, whose module is the job file. [`Answer::Object`] without a
     /// file means that the objects are where the job file names them.
     Distributing,
 }

@@ -279,9 +279,20 @@ impl Windows {
         let (said, code) = self.served(&[])?;
         ensure!(ran(&said).len() == 2 && code == Some(codes[0]), "{code:?}\n{said}");
         let (said, _) = self.served(&[])?;
-        ensure!(ran(&said).is_empty() && said.contains("2 from the cache"), "{said}");
+        ensure!(ran(&said).is_empty(), "{said}");
+        let said = succeed(&mut self.link(&["link", "-v"], &[])?)?.stderr;
+        let said = String::from_utf8_lossy(&said);
+        ensure!(said.contains("nothing to do"), "{said}");
         self.folder.write("main.c", main.replace("part(3)", "part(4)"))?;
         compile(&self.folder, self.format, "main")?;
+        let before = self.files()?;
+        let said = succeed(&mut self.link(&["link", "--dry-run"], &[])?)?.stdout;
+        let said = String::from_utf8_lossy(&said);
+        ensure!(
+            said.contains("main.o: its module changed") && said.contains("1 of 2 backends would run"),
+            "{said}"
+        );
+        ensure!(self.files()? == before, "a dry run leaves files: {:?}", self.files()?);
         let (said, code) = self.served(&[])?;
         ensure!(matches!(&ran(&said)[..], [one] if one.contains("opt main.o")), "{said}");
         ensure!(code == Some(codes[1]), "{code:?}\n{said}");
@@ -457,23 +468,23 @@ const ARCHIVE: [&str; 2] = ["main.o", "libpart.a"];
 const OBJECTS: [&str; 2] = ["main.o", "part.o"];
 
 #[test]
-fn a_driver_for_msvc_calls_the_distributor() -> Result<()> {
-    windows("coff", Format::Coff, Caller::Driver, ARCHIVE)?.check(MAIN, [25, 32])
+fn a_driver_for_msvc_is_served() -> Result<()> {
+    windows("coff-driver", Format::Coff, Caller::Driver, ARCHIVE)?.check(MAIN, [25, 32])
 }
 
 #[test]
-fn clang_cl_calls_the_distributor() -> Result<()> {
+fn clang_cl_is_served() -> Result<()> {
     windows("coff-clang-cl", Format::Coff, Caller::ClangCl, ARCHIVE)?.check(MAIN, [25, 32])
 }
 
 #[test]
-fn lld_link_with_a_response_file_calls_the_distributor() -> Result<()> {
+fn lld_link_with_a_response_file_is_served() -> Result<()> {
     windows("coff-direct", Format::Coff, Caller::Linker, ARCHIVE)?.check(MAIN, [25, 32])
 }
 
 #[test]
-fn mingws_linker_calls_the_distributor() -> Result<()> {
-    windows("mingw", Format::MinGw, Caller::Driver, ARCHIVE)?.check(MAIN, [25, 32])
+fn mingws_linker_is_served() -> Result<()> {
+    windows("mingw-driver", Format::MinGw, Caller::Driver, ARCHIVE)?.check(MAIN, [25, 32])
 }
 
 #[test]
@@ -547,22 +558,23 @@ fn backends_of_other_formats_run_on_an_engine() -> Result<()> {
     Ok(())
 }
 
-/// Options of `distlto link` reach the distributor.
 #[test]
-fn a_distributor_has_the_options_of_the_link() -> Result<()> {
+fn backends_for_windows_have_the_options_of_the_link() -> Result<()> {
     let link = windows("coff-options", Format::Coff, Caller::Linker, ARCHIVE)?;
-    succeed(&mut link.link(&["link", "--cache", "kept", "-j1"], &[])?)?;
-    let kept = link.folder.path.join("kept/results-v1");
-    ensure!(kept.is_dir(), "the distributor has not used --cache");
-    let ended = succeed(&mut link.link(&["link", "--cache", "kept", "--json"], &[])?)?;
-    let events = String::from_utf8_lossy(&ended.stdout);
-    ensure!(events.contains("\"cached\":2") && events.contains("\"ran\":0"), "{events}");
-    Ok(())
+    let events = |expected: &[&str]| -> Result<()> {
+        let ended = succeed(&mut link.link(&["link", "--cache", "kept", "-j1", "--json"], &[])?)?;
+        let events = String::from_utf8_lossy(&ended.stdout);
+        ensure!(expected.iter().all(|text| events.contains(text)), "{events}");
+        Ok(())
+    };
+    events(&["\"ran\":2", "\"lane\":0"])?;
+    ensure!(link.folder.path.join("kept/results-v1").is_dir(), "the backends have not used --cache");
+    events(&["\"ran\":0"])
 }
 
 /// A path of such an option may be no text.
 #[test]
-fn a_distributor_has_paths_byte_for_byte() -> Result<()> {
+fn backends_for_windows_have_paths_byte_for_byte() -> Result<()> {
     let cache = OsStr::from_bytes(b"kept-\xff");
     for (name, format) in [("coff-bytes", Format::Coff), ("mingw-bytes", Format::MinGw)] {
         let link = windows(name, format, Caller::Driver, ARCHIVE)?;
@@ -573,7 +585,7 @@ fn a_distributor_has_paths_byte_for_byte() -> Result<()> {
         store::give(&mut command);
         succeed(&mut command)?;
         let kept = link.folder.path.join(cache).join("results-v1");
-        ensure!(kept.is_dir(), "{name}: the distributor has not used --cache: {:?}", link.files()?);
+        ensure!(kept.is_dir(), "{name}: the backends have not used --cache: {:?}", link.files()?);
     }
     Ok(())
 }

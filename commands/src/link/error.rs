@@ -111,7 +111,7 @@ pub enum LinkError {
     #[error("{module} gets no backend: {why}")]
     #[diagnostic(
         code(distlto::bad_input),
-        help("a linker for Windows leaves every module to its distributor; link it with distlto link")
+        help("a linker for Windows leaves every module to its distributor; link without distlto")
     )]
     Unnamed { module: String, why: String },
     #[error("{linker} is not asked for its modules: {why}")]

@@ -66,12 +66,19 @@ pub fn key(expanded: &[Word], options: &LinkOptions) -> LinkKey {
     Digest::of(&text)
 }
 
+/// How COFF's linker names its output.
+const OUT: &[u8] = b"/out:";
+
 /// The output that a command seems to name, by the spellings that drivers and linkers share. Only for finding state
 /// early: the linker's own line decides.
 pub fn guess_output(expanded: &[Word]) -> Option<String> {
     let mut words = expanded.iter();
     let mut output = None;
     while let Some(word) = words.next() {
+        if let Some(value) = word.get(OUT.len()..).filter(|_| word[..OUT.len()].eq_ignore_ascii_case(OUT)) {
+            output = Some(value);
+            continue;
+        }
         let Some(known) = find(word) else { continue };
         let value = if known.takes_next { words.next()?.as_slice() } else { known.value };
         if known.option.canonical == "output" {

@@ -257,9 +257,6 @@ impl Shared<'_> {
         };
         let has_options = COFF_VARIABLES.iter().any(|name| process.has_variable(name).unwrap_or_default());
         match () {
-            () if matches!(self.service.task, Task::Preview) => {
-                Some("a linker for Windows calls a distributor, which has no preview")
-            }
             () if options(arguments).any(|option| option.name == coff::LIBRARY) => Some("it makes a library"),
             () if last(arguments, DISTRIBUTOR).is_some() => Some(OWN_DISTRIBUTOR),
             () if last(arguments, "plugin-opt=dwo_dir").is_some() => {

@@ -77,6 +77,14 @@ pub fn over(shared: &Mutex<Shared>, caller: &Caller) {
     }
 }
 
+/// Waits until a linker is gone.
+pub fn wait(caller: &Caller) -> Result<(), IoError> {
+    let heard = |error| IoError::on("hear", "the linker")(error);
+    let mut bytes = vec![0; PACKET];
+    while !matches!(caller.receive(&mut bytes, None).map_err(heard)?, Received::Gone) {}
+    Ok(())
+}
+
 /// Ends a linker after an error, and waits until it is gone. It would go on by itself if it lost its service.
 pub fn end(caller: &Caller) {
     if send(caller, 0, Answer::End(1)).is_err() {

@@ -28,11 +28,14 @@ use super::answering::Answering;
 use super::asking::{Asking, Called};
 use super::backends::end;
 use super::collected::Task;
+use super::distributing::remove_saved;
+use super::jobs::Distributing;
 use super::link::{Outcome, Served};
 use super::linkers::Linkers;
 use super::module_record::PreviousModules;
 use super::modules::{self, Temporaries};
 use super::observed::{self, Observed, Previous};
+use super::preview::Heard;
 use super::process::Process;
 use super::protocol::{self, PACKET, Role};
 use super::settings::CompileSettings;
@@ -127,32 +130,31 @@ impl<'a> Shared<'a> {
         Ok(folder)
     }
 
-    /// Makes a linker stop after its thin link; returns the folder with its shards.
+    /// Makes a linker stop after its thin link, and returns its shards.
     fn thin_link(
         &self,
         caller: &Caller,
         process: &Process,
         notes: Option<&File>,
-        compilation: &CompileSettings,
-    ) -> Result<PathBuf, LinkError> {
-        let failed = |error| IoError::on("answer", "the linker")(error);
+        asking: &mut Asking,
+    ) -> Result<Heard, LinkError> {
         let folder = self.folder("shards")?;
+        if asking.compilation.is_distributed() {
+            return self.thin_link_by_jobs(caller, process, notes, asking, &folder);
+        }
         let list = format!("--thinlto-index-only={}", folder.join("list").display());
         let mut options = vec![list.into_bytes(), b"--thinlto-emit-index-files".to_vec()];
-        options.extend(compilation.resolving());
-        let strings = process.strings(&folder, &options).map_err(failed)?;
-        let files: Vec<_> = [&strings].into_iter().chain(notes).map(AsFd::as_fd).collect();
-        caller.send(&[Role::Collector.to_byte()], &files).map_err(failed)?;
-        Ok(folder)
+        options.extend(asking.compilation.resolving());
+        give_role(caller, process, notes, Role::Collector, (&folder, &options))?;
+        Ok(preview::hear(caller, &folder)?)
     }
 
     /// Reports the backends that a link would run.
     fn preview(
         &self,
-        caller: &Caller,
         asking: &Asking,
         directory: Option<&str>,
-        (folder, kept): (&Path, Temporaries),
+        (heard, kept): (Heard, Temporaries),
         elsewhere: Option<&Path>,
     ) -> Result<(), LinkError> {
         let service = self.service;
@@ -179,7 +181,7 @@ impl<'a> Shared<'a> {
             stable_names: *stable_names,
             before_anew: &|| {},
         };
-        if preview::report(&answering, caller, folder, kept)? {
+        if preview::report(&answering, heard, kept)? {
             self.is_previewed.store(true, Ordering::Relaxed);
         }
         Ok(())
@@ -243,13 +245,10 @@ impl<'a> Shared<'a> {
                 return Ok(());
             }
         };
-        match asking.compilation.flavour {
-            Some(flavour) if flavour.is_distributed() => self.distribute(caller, process, notes, *asking),
-            _ => self.serve(caller, process, notes, *asking),
-        }
+        self.serve(caller, process, notes, *asking)
     }
 
-    /// Makes a linker ask.
+    /// Makes a linker ask, or hand over its jobs.
     fn begin(
         &self,
         caller: &Caller,
@@ -258,11 +257,11 @@ impl<'a> Shared<'a> {
         asking: &Asking,
         cache: &Path,
     ) -> Result<(), LinkError> {
-        let failed = |error| IoError::on("answer", "the linker")(error);
-        let options = self.service.options_for(asking, cache);
-        let strings = process.strings(cache, &options).map_err(failed)?;
-        let files: Vec<_> = [&strings].into_iter().chain(notes).map(AsFd::as_fd).collect();
-        Ok(caller.send(&[Role::Linker.to_byte()], &files).map_err(failed)?)
+        let (role, options) = match asking.compilation.is_distributed() {
+            true => (Role::Distributing, self.service.handing_over(asking, None)?),
+            false => (Role::Linker, self.service.options_for(asking, cache)),
+        };
+        Ok(give_role(caller, process, notes, role, (cache, &options))?)
     }
 
     fn serve(
@@ -270,31 +269,30 @@ impl<'a> Shared<'a> {
         caller: &Caller,
         process: Process,
         notes: Option<File>,
-        asking: Asking,
+        mut asking: Asking,
     ) -> Result<(), LinkError> {
         let service = self.service;
         let begun = Instant::now();
-        let Asking { link, compilation, .. } = &asking;
+        let is_distributed = asking.compilation.is_distributed();
         let here = std::env::current_dir().unwrap_or_default();
         let elsewhere = Some(process.directory.clone()).filter(|directory| *directory != here);
         let place =
             |path: &str| elsewhere.as_ref().map_or_else(|| PathBuf::from(path), |from| from.join(path));
-        let output = place(link.line.output());
+        let output = place(asking.link.line.output());
         let directory = service.options.record_of(&output.to_string_lossy());
         match service.task {
             Task::Link => {}
             Task::Preview => {
                 // A driver removes them when its linker ends.
-                let kept = temporaries(link);
-                let folder = self.thin_link(caller, &process, notes.as_ref(), compilation)?;
+                let kept = temporaries(&asking.link);
+                let heard = self.thin_link(caller, &process, notes.as_ref(), &mut asking)?;
                 let directory = directory.as_deref();
-                return self.preview(caller, &asking, directory, (&folder, kept), elsewhere.as_deref());
+                return self.preview(&asking, directory, (heard, kept), elsewhere.as_deref());
             }
             Task::Collect(collection) => {
-                let kept = temporaries(link);
-                let folder = self.thin_link(caller, &process, notes.as_ref(), compilation)?;
+                let kept = temporaries(&asking.link);
+                let heard = self.thin_link(caller, &process, notes.as_ref(), &mut asking)?;
                 let Asking { link, compilation, .. } = asking;
-                let heard = preview::hear(caller, &folder)?;
                 collection.add(heard, (link, compilation), kept, elsewhere.as_deref())?;
                 lock(&self.observed).push(Observed { process, notes });
                 return Ok(());
@@ -304,8 +302,16 @@ impl<'a> Shared<'a> {
                 // There is no state to keep it in.
                 lock(&self.previous).push(Previous::of(&output, Path::new("")));
                 self.begin(caller, &process, notes.as_ref(), &asking, &cache)?;
+                let Asking { link, mut compilation, .. } = asking;
+                if is_distributed {
+                    let distributing = Distributing { caller, process: &process, notes: notes.as_ref() };
+                    let given = distributing.answer(&mut compilation, answers);
+                    remove_saved(&process, link.line.output())?;
+                    lock(&self.observed).push(Observed { process, notes });
+                    return given;
+                }
                 let root = elsewhere.as_deref().unwrap_or(Path::new(""));
-                return answers.serve(caller, root, compilation).inspect_err(|_| end(caller));
+                return answers.serve(caller, root, &compilation).inspect_err(|_| end(caller));
             }
         }
         let state = self.hold(directory.as_deref())?;
@@ -316,7 +322,7 @@ impl<'a> Shared<'a> {
         let cache = self.folder("cache")?;
         let said = self.begin(caller, &process, notes.as_ref(), &asking, &cache);
         let elsewhere = elsewhere.as_deref();
-        let Asking { link, compilation, stable_names, .. } = asking;
+        let Asking { link, mut compilation, stable_names, .. } = asking;
         let answered = said.and_then(|()| {
             let runner = ToolRunner { spawner: service.spawner, cancel: service.cancel, directory: None };
             let session = service.session(&link, state.directory(), &runner, reporter);
@@ -324,8 +330,22 @@ impl<'a> Shared<'a> {
             let before_anew = || {
                 lock(&self.nameless).insert(output.clone());
             };
-            answer(service, &session, caller, &compilation, elsewhere, (stable_names, &before_anew))
+            let distributing = Distributing { caller, process: &process, notes: notes.as_ref() };
+            answer(
+                service,
+                &session,
+                &distributing,
+                &mut compilation,
+                elsewhere,
+                (stable_names, &before_anew),
+            )
         });
+        if is_distributed {
+            if answered.is_err() {
+                end(caller);
+            }
+            remove_saved(&process, link.line.output())?;
+        }
         let Answered { served, digests, earlier, start } = match answered {
             Ok(answered) => answered,
             Err(error) => {
@@ -390,6 +410,20 @@ pub fn temporaries(link: &LinkCommand) -> Temporaries {
     }))
 }
 
+/// Gives a linker its role, with the folder and the options of that.
+pub fn give_role(
+    caller: &Caller,
+    process: &Process,
+    notes: Option<&File>,
+    role: Role,
+    (folder, options): (&Path, &[Word]),
+) -> Result<(), IoError> {
+    let failed = |error| IoError::on("answer", "the linker")(error);
+    let strings = process.strings(folder, options).map_err(failed)?;
+    let files: Vec<_> = [&strings].into_iter().chain(notes).map(AsFd::as_fd).collect();
+    caller.send(&[role.to_byte()], &files).map_err(failed)
+}
+
 /// The role of a linker that does nothing.
 pub fn no_link() -> Vec<Word> {
     vec![b"--version".to_vec()]
@@ -407,8 +441,8 @@ struct Answered {
 fn answer(
     service: &Service<'_>,
     session: &Session<'_>,
-    caller: &Caller,
-    compilation: &CompileSettings,
+    linker: &Distributing<'_>,
+    compilation: &mut CompileSettings,
     elsewhere: Option<&Path>,
     (stable_names, before_anew): (bool, &(dyn Fn() + Sync)),
 ) -> Result<Answered, LinkError> {
@@ -417,6 +451,7 @@ fn answer(
     observed::warn_of_empty(&inputs);
     let start = observed::start(&inputs);
     session.record_link(session.link.line.output(), elsewhere);
+    let jobs = if compilation.is_distributed() { linker.jobs(compilation).transpose() } else { None };
     let digests = FileDigests::new(root);
     let identity = service.identity(session, compilation, root, &digests)?;
     session.record_compiler();
@@ -433,7 +468,13 @@ fn answer(
         stable_names,
         before_anew,
     };
-    let served = answering.serve(caller);
+    let served = match jobs {
+        Some(jobs) => jobs.and_then(|jobs| jobs.serve(&answering, linker.caller)).unwrap_or_else(|error| {
+            end(linker.caller);
+            Served::broken(error)
+        }),
+        None => answering.serve(linker.caller),
+    };
     session.store.iter().flat_map(|store| ResultCache::troubles(&**store)).for_each(|trouble| warn(&trouble));
     Ok(Answered { served, digests, earlier, start })
 }

@@ -3,39 +3,53 @@
 //! For DTLTO, COFF's linker writes members of archives to files beside its output, and names the modules after these. Here a
 //! member has the name of its archive, its own name and its offset, run together (`BitcodeFile::create` in
 //! `lld/COFF/InputFiles.cpp`). Such a name is the same in each link, and LLVM imports in the order of names. The files follow
-//! `DTLTO.cpp` in `llvm/lib/DTLTO`. Compiles nothing.
+//! `DTLTO.cpp` in `llvm/lib/DTLTO`. The jobs then become the questions of a linker that asks. Compiles nothing.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
+use std::io::{ErrorKind, Write};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::thread::{self, ScopedJoinHandle};
+use std::time::Duration;
 
-use distlto_executor::trace::{FileNote, Trace};
+use distlto_executor::describe::framed::Framed;
+use distlto_executor::trace::{FileNote, Trace, memory};
+use distlto_planner::bitcode::BitcodeError;
 use distlto_planner::dtlto::temporaries::unpacked;
 use distlto_planner::dtlto::{self, JobFile};
-use distlto_planner::link_command::LinkCommand;
-use distlto_planner::link_line::Argument;
 use distlto_planner::shard;
 use distlto_planner::words::path_of;
 use distlto_prepare::input::Input;
 use distlto_prepare::io_error::IoError;
+use distlto_prepare::threads;
+use distlto_prepare::write::write_atomically;
 
-use super::link::read;
+use super::answering::Answering;
+use super::backends::{end, send, wait};
+use super::link::{Served, read};
 use super::modules::ModuleFiles;
 use super::preview::Heard;
 use super::process::Process;
-use super::protocol::{PACKET, Question, RESOLUTIONS};
+use super::protocol::{Answer, PACKET, Question, RESOLUTIONS};
 use super::settings::CompileSettings;
 use super::socket::{Caller, Received};
-use crate::completion::{modules, of_modules};
+use crate::completion::{Completion, CompletionError, modules, of_modules};
 use crate::link::LinkError;
+
+/// Interval of checks whether the linker is still there.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// The jobs of a linker that waits for their objects.
 pub struct Jobs {
     /// The linker's question, which waits for an answer.
     pub ticket: u32,
+    /// Each module, with its completed shard.
     pub heard: Heard,
     /// The place of each module's object.
     pub objects: Vec<PathBuf>,
+    /// The key of each object, in place of the one that a linker has for its own cache.
+    keys: Vec<String>,
 }
 
 /// A linker that calls a distributor.
@@ -43,7 +57,84 @@ pub struct Distributing<'a> {
     pub caller: &'a Caller,
     pub process: &'a Process,
     pub notes: Option<&'a File>,
-    pub link: &'a LinkCommand,
+}
+
+impl Jobs {
+    /// Has the objects made, and answers the linker. Returns when the linker has ended.
+    pub fn serve(&self, answering: &Answering<'_>, linker: &Caller) -> Result<Served, LinkError> {
+        let failed = IoError::on("answer", "the linker");
+        let [service, own] = Caller::pair(linker.process).map_err(failed)?;
+        let (served, given) = thread::scope(|scope| {
+            let asking = threads::start_in(scope, "jobs", move || self.ask(&own, linker));
+            let asking = asking.map_err(IoError::on("start", "a thread for the jobs"))?;
+            let served = answering.serve(&service);
+            Ok::<_, LinkError>((served, joined(asking)))
+        })?;
+        if !given? {
+            end(linker);
+            return Ok(served);
+        }
+        send(linker, self.ticket, Answer::Object)?;
+        wait(linker)?;
+        Ok(served)
+    }
+
+    /// Asks for each object, and puts it into its place. False if the linker is to end, or has ended.
+    fn ask(&self, service: &Caller, linker: &Caller) -> Result<bool, LinkError> {
+        thread::scope(|scope| {
+            let sending = threads::start_in(scope, "questions", || {
+                self.send(service).inspect_err(|_| service.hang_up())
+            });
+            let sending = sending.map_err(IoError::on("start", "a thread for the jobs"))?;
+            let received = self.receive(service, linker);
+            joined(sending)?;
+            received
+        })
+    }
+
+    fn send(&self, service: &Caller) -> Result<(), LinkError> {
+        let failed = |error| IoError::on("ask for", "an object")(error);
+        for (ticket, ((id, shard), key)) in (0..).zip(self.heard.shards.iter().zip(&self.keys)) {
+            let question = Question { ticket, key: key.as_bytes(), module: id.as_bytes() }.to_bytes();
+            let question = question.ok_or_else(|| LinkError::Unnamed {
+                module: id.clone(),
+                why: "its name is too long".to_owned(),
+            })?;
+            let mut file = memory(0).map_err(failed)?;
+            file.write_all(shard).map_err(failed)?;
+            service.send(&question, &[file.as_fd()]).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    fn receive(&self, service: &Caller, linker: &Caller) -> Result<bool, LinkError> {
+        let failed = |error| IoError::on("receive", "an object")(error);
+        let mut missing = self.objects.len();
+        let mut bytes = [0; Answer::SIZE];
+        while missing > 0 {
+            let (packet, object) = match service.receive(&mut bytes, Some(LOOK)).map_err(failed)? {
+                Received::Packet(packet, object) => (packet, object),
+                Received::Nothing if !is_gone(linker)? => continue,
+                Received::Nothing | Received::Gone => return Ok(false),
+            };
+            let answer = packet.try_into().ok().and_then(Answer::from_bytes);
+            let (ticket, answer) = answer.ok_or_else(|| failed(ErrorKind::InvalidData.into()))?;
+            let number = usize::try_from(ticket).unwrap_or(usize::MAX);
+            match (answer, self.objects.get(number)) {
+                (Answer::Object, Some(place)) => {
+                    write_atomically(place, &read(object).map_err(failed)?)?;
+                    missing -= 1;
+                }
+                (Answer::Compile, _) => {
+                    let module = self.heard.shards.get(number).map(|(id, _)| id.clone());
+                    let why = "its name or its shard cannot be read".to_owned();
+                    return Err(LinkError::Unnamed { module: module.unwrap_or_default(), why });
+                }
+                _ => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
 }
 
 impl Distributing<'_> {
@@ -56,8 +147,8 @@ impl Distributing<'_> {
             match self.caller.receive(&mut bytes, None).map_err(heard)? {
                 Received::Packet(bytes, file) if bytes == RESOLUTIONS => resolved = file,
                 Received::Packet(bytes, _) => {
-                    let question = Question::from_bytes(bytes)
-                        .ok_or_else(|| heard(std::io::ErrorKind::InvalidData.into()))?;
+                    let question =
+                        Question::from_bytes(bytes).ok_or_else(|| heard(ErrorKind::InvalidData.into()))?;
                     return self.read(&question, resolved, compilation).map(Some);
                 }
                 Received::Nothing => {}
@@ -75,26 +166,27 @@ impl Distributing<'_> {
         let place = |path: &str| self.process.directory.join(path);
         let path = self.process.directory.join(path_of(question.module));
         let file = dtlto::read(&Input::open(&path)?, &path.to_string_lossy())?;
-        let resolved = resolved.map(|file| read(Some(file))).transpose();
-        let resolved = resolved.map_err(IoError::on("read what the linker resolved for", &path))?;
+        // A plain shard may make a program that crashes.
+        let Some(resolved) = resolved else { return Err(CompletionError::NotResolved { path }.into()) };
+        let resolved =
+            read(Some(resolved)).map_err(IoError::on("read what the linker resolved for", &path))?;
         let mut names = self.names(compilation);
         let ids = file.jobs.iter().map(|&job| names.of(file.module(job)));
         let ids: Vec<String> = ids.collect::<Result<_, _>>()?;
-        let resolutions = resolved.map(|text| names.resolution(&text, &ids)).transpose()?;
-        let shard = |(id, &job): (String, _)| {
+        let resolution = names.resolution(&resolved, &ids)?;
+        let mut completion = Completion::of(&resolution, "");
+        let (mut shards, mut keys) = (Vec::with_capacity(ids.len()), Vec::with_capacity(ids.len()));
+        for (id, &job) in ids.into_iter().zip(&file.jobs) {
             let path = place(file.shard(job).as_str());
             let bytes = fs::read(&path).map_err(IoError::on("read the index shard", &path))?;
-            let named =
-                |old: &[u8]| Some(names.known.get(std::str::from_utf8(old).ok()?)?.clone().into_bytes());
-            match shard::rename(&bytes, named) {
-                Ok(shard) => Ok((id, shard)),
-                Err(source) => Err(LinkError::Shard { module: id, source }),
-            }
-        };
-        let shards = ids.into_iter().zip(&file.jobs).map(shard).collect::<Result<_, _>>()?;
+            let broken = |source| LinkError::Shard { module: id.clone(), source };
+            let shard = names.shard(&bytes, &id, &mut completion).map_err(broken)?;
+            keys.push(names.key(&shard, &id)?);
+            shards.push((id, shard));
+        }
         let objects = file.jobs.iter().map(|&job| place(file.object(job).as_str())).collect();
         give_flags(&file, compilation);
-        Ok(Jobs { ticket: question.ticket, heard: Heard { shards, resolutions }, objects })
+        Ok(Jobs { ticket: question.ticket, heard: Heard { shards, resolutions: None }, objects, keys })
     }
 
     fn names(&self, compilation: &CompileSettings) -> Names<'_> {
@@ -142,40 +234,50 @@ impl Names<'_> {
             return Ok(known.clone());
         }
         let found = match unpacked(file_name(module), self.distributing.process.id) {
-            Some(member) => {
-                let named = |archive: &str| member.strip_prefix(file_name(archive)).map(str::to_owned);
-                self.member(module, &named).ok_or_else(|| LinkError::Unnamed {
-                    module: module.to_owned(),
-                    why: "it is no member of an archive that the linker has read".to_owned(),
-                })?
-            }
-            None if self.is_on_line(module) => module.to_owned(),
-            // A thin archive's members have files.
-            None => {
-                let named = |_: &str| Some(format!("{}0", file_name(module)));
-                self.member(module, &named).unwrap_or_else(|| module.to_owned())
-            }
+            Some(member) => self.member(module, member).ok_or_else(|| LinkError::Unnamed {
+                module: module.to_owned(),
+                why: "it is no member of an archive that the linker has read".to_owned(),
+            })?,
+            // A thin archive's member has the name of its file, too.
+            None => module.to_owned(),
         };
         self.taken.insert(found.clone());
         self.known.insert(module.to_owned(), found.clone());
         Ok(found)
     }
 
-    /// The name of the member that the linker calls `module`. `named`: the part of the name after that of each archive.
-    fn member(&mut self, module: &str, named: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+    /// The name of a member with the content of the file `module`. `member` has the archive without its folder.
+    fn member(&mut self, module: &str, member: &str) -> Option<String> {
         let file = self.distributing.process.directory.join(module);
         let Self { archives, files, taken, .. } = self;
         archives.iter().find_map(|archive| {
-            let id = format!("{archive}{}", named(archive)?);
+            let id = format!("{archive}{}", member.strip_prefix(file_name(archive))?);
             (!taken.contains(&id) && files.has_member(&id, &file)).then_some(id)
         })
     }
 
-    fn is_on_line(&self, module: &str) -> bool {
-        let arguments = self.distributing.link.line.arguments();
-        arguments
-            .iter()
-            .any(|argument| matches!(argument, Argument::Input(word) if word == module.as_bytes()))
+    /// A module's shard with these names, completed.
+    fn shard(
+        &mut self,
+        bytes: &[u8],
+        id: &str,
+        completion: &mut Completion<'_>,
+    ) -> Result<Vec<u8>, BitcodeError> {
+        let Self { known, files, .. } = self;
+        let named = |old: &[u8]| Some(known.get(std::str::from_utf8(old).ok()?)?.clone().into_bytes());
+        let renamed = shard::rename(bytes, named)?;
+        completion.complete(&renamed, id, &mut |id| files.references(id))
+    }
+
+    /// The key of an object: its shard, and the modules that have no hash in that.
+    fn key(&mut self, shard: &[u8], id: &str) -> Result<String, LinkError> {
+        let broken = |source| LinkError::Shard { module: id.to_owned(), source };
+        let mut framed = Framed::new("distlto job 1");
+        framed.add("shard", shard::digest(shard).map_err(broken)?);
+        for module in shard::modules(shard).map_err(broken)?.iter().filter(|module| module.hash.is_none()) {
+            framed.add("module", self.files.content(&String::from_utf8_lossy(&module.path))?);
+        }
+        Ok(framed.finish().hex())
     }
 
     /// The linker's symbol resolution, with these names. `compiled` are the modules that need a summary.
@@ -190,4 +292,13 @@ impl Names<'_> {
 
 fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
+}
+
+fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+fn is_gone(linker: &Caller) -> Result<bool, IoError> {
+    let heard = |error| IoError::on("hear", "the linker")(error);
+    Ok(matches!(linker.receive(&mut [0; PACKET], Some(Duration::ZERO)).map_err(heard)?, Received::Gone))
 }

@@ -54,6 +54,13 @@ pub struct Served {
     pub answered: Option<Instant>,
 }
 
+impl Served {
+    /// A link that serving has failed.
+    pub fn broken(error: LinkError) -> Self {
+        Self { modules: Vec::new(), outcome: Outcome::Broken(error), asked: None, answered: None }
+    }
+}
+
 /// How serving a linker ended.
 #[derive(Debug)]
 pub enum Outcome {

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use camino::Utf8PathBuf;
-use distlto_planner::linker::flavour::Flavour;
+use distlto_planner::digests::Digest;
 use distlto_planner::module::source_name;
 use distlto_planner::references::{self, References};
 use distlto_planner::state::Place;
@@ -110,7 +110,7 @@ impl ModuleFiles {
 
     /// Takes the slices of universal files that the link takes, and the names that its linker gives to members.
     pub fn with_slices(self, compilation: &CompileSettings) -> Self {
-        let is_coff = compilation.flavour.is_some_and(Flavour::is_distributed);
+        let is_coff = compilation.is_distributed();
         Self { architecture: compilation.architecture.clone(), is_coff, ..self }
     }
 
@@ -207,7 +207,7 @@ impl ModuleFiles {
     }
 
     /// The same by the name that COFF's linker gives to a member: archive, name and offset run together. Its number stands in
-    /// place of the offset if all members are taken. Those of a thin archive have the offset 0.
+    /// place of the offset if all members are taken.
     fn member_of_coff<'i>(&mut self, id: &'i str) -> Option<(&'i str, Rc<Archive>, usize)> {
         let known = match self.run_together.get(id) {
             Some(known) => *known,
@@ -234,11 +234,14 @@ impl ModuleFiles {
                     rest.as_bytes() == [&member.name, place.as_bytes()].concat()
                 })
             };
-            let is_thin = |member: &LocatedMember| matches!(member.content, MemberContent::Beside(_));
-            let offset = |member: &LocatedMember| if is_thin(member) { 0 } else { member.offset };
-            let at = named(&|_, member| offset(member)).or_else(|| named(&|number, _| number));
+            let at = named(&|_, member| member.offset).or_else(|| named(&|number, _| number));
             Some((end, at?))
         })
+    }
+
+    /// The digest of a module's bitcode.
+    pub fn content(&mut self, id: &str) -> Result<String, IoError> {
+        self.with_bitcode(id, |bytes| Digest::of(bytes).hex())
     }
 
     /// Whether a file is an archive.

@@ -12,6 +12,7 @@ use std::time::SystemTime;
 
 use camino::Utf8PathBuf;
 use distlto_executor::trace::{FileNote, Trace, is_of_kernel};
+use distlto_planner::dtlto::temporaries::is_temporary;
 use distlto_planner::link_line::Argument;
 use distlto_planner::words::{Word, lossy, path_of};
 use distlto_prepare::io_error::IoError;
@@ -92,6 +93,10 @@ pub fn read(
         let process = &seen.process;
         // A wrapper's log is no output.
         let is_known = known.contains(&process.program);
+        // The files of a distributor's jobs are gone.
+        let is_of_job = |path: &Path| {
+            path.file_name().and_then(|name| name.to_str()).is_some_and(|name| is_temporary(name, process.id))
+        };
         match seen.trace() {
             Ok(trace) if !trace.is_cut => {
                 if let Some(pipe) = trace.of(FileNote::Read).find(|path| is_pipe(path)) {
@@ -105,7 +110,9 @@ pub fn read(
                     reads.doubt(format!("{} prints something", process.program.display()));
                 }
                 reads.variables(trace.variables);
-                for (note, path) in trace.files.into_iter().filter(|(_, path)| !is_own(path)) {
+                for (note, path) in
+                    trace.files.into_iter().filter(|(_, path)| !is_own(path) && !is_of_job(path))
+                {
                     match note {
                         FileNote::Read => {
                             let place = order.len();

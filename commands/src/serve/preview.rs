@@ -10,7 +10,6 @@ use std::path::Path;
 use distlto_planner::backend_flags::BackendFiles;
 use distlto_planner::graph::{Action, ActionGraph, BackendWork, Decided, Work};
 use distlto_planner::keep::ModulePlaces;
-use distlto_planner::linker::flavour::Flavour;
 use distlto_planner::shard;
 use distlto_prepare::io_error::IoError;
 use distlto_record::action::ActionRecord;
@@ -49,7 +48,7 @@ pub fn collect(
     for (id, bytes) in loaded {
         match describe(files, completion.as_mut(), &id, &bytes) {
             Ok(described) => modules.push((id, described)),
-            Err(Unfit::Because(why)) if compilation.flavour.is_some_and(Flavour::is_distributed) => {
+            Err(Unfit::Because(why)) if compilation.is_distributed() => {
                 return Err(LinkError::Unnamed { module: id, why });
             }
             Err(Unfit::Because(_)) => {}
@@ -60,17 +59,12 @@ pub fn collect(
 }
 
 /// Reports which backends of a linker would run. False if there was no shard.
-pub fn report(
-    answering: &Answering<'_>,
-    caller: &Caller,
-    folder: &Path,
-    kept: Temporaries,
-) -> Result<bool, LinkError> {
+pub fn report(answering: &Answering<'_>, heard: Heard, kept: Temporaries) -> Result<bool, LinkError> {
     let mut files =
         ModuleFiles::new(answering.directory.unwrap_or(Path::new("")), answering.session.directory)
             .with_kept(kept)
             .with_slices(answering.compilation);
-    let mut found = collect(hear(caller, folder)?, &mut files, answering.compilation)?;
+    let mut found = collect(heard, &mut files, answering.compilation)?;
     if found.is_empty() {
         return Ok(false);
     }

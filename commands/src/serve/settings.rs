@@ -59,6 +59,11 @@ impl CompileSettings {
         word.filter(|_| self.is_completed).map(<[u8]>::to_vec)
     }
 
+    /// Whether the linker does not ask, but calls a distributor.
+    pub fn is_distributed(&self) -> bool {
+        self.flavour.is_some_and(Flavour::is_distributed)
+    }
+
     /// How the linker takes an option for its distributor.
     pub fn spelled(&self, name: &str, value: &[u8]) -> Word {
         match self.flavour {

@@ -101,6 +101,19 @@ fn listen(folder: &Path) -> io::Result<OwnedFd> {
 }
 
 impl Caller {
+    /// Both ends of a connection, for a part of this program that speaks for a process.
+    pub fn pair(process: u32) -> io::Result<[Self; 2]> {
+        let kind = (AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC);
+        let (one, other) = rustix::net::socketpair(kind.0, kind.1, kind.2, None)?;
+        Ok([one, other].map(|socket| Self { socket, process }))
+    }
+
+    /// Ends the connection for both ends.
+    pub fn hang_up(&self) {
+        // One that has ended is no error.
+        let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
+    }
+
     /// The next packet; waits for it no longer than that, if there is a limit. `bytes` has room for the longest.
     pub fn receive<'b>(&self, bytes: &'b mut [u8], limit: Option<Duration>) -> io::Result<Received<'b>> {
         if let Some(limit) = limit {

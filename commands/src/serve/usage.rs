@@ -3,7 +3,6 @@
 //! Does not decide which links pass through (see `asking`).
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use distlto_planner::response;
 use distlto_planner::words::path_of;
@@ -11,7 +10,6 @@ use distlto_prepare::kind::{Kind, classify_file};
 use distlto_prepare::message::say;
 use distlto_prepare::mutex::lock;
 use distlto_prepare::text::printable;
-use distlto_record::run;
 use distlto_record::usage::{LinkUsage, UsageTotals};
 
 use super::Service;
@@ -40,16 +38,6 @@ impl Service<'_> {
             ..stats::without_record(&output)
         });
         if failed { Err(LinkError::NotServed { output, why: why.to_owned() }) } else { Ok(()) }
-    }
-
-    /// Adds a link that our distributor has counted, by the record that it has kept.
-    pub fn add_distributed(&self, output: &Path, begun: SystemTime) {
-        let Some(state) = self.options.record_of(&output.to_string_lossy()) else { return };
-        let last = run::list(Path::new(&state)).ok().and_then(|records| run::read(records.last()?).ok());
-        let since = begun.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
-        // Without a job, the linker has not called it.
-        let Some(last) = last.filter(|last| u128::from(last.begun_ms) >= since) else { return };
-        lock(&self.usage).push(LinkUsage::of(&last, Duration::ZERO));
     }
 
     /// Prints a line on the links of a build.

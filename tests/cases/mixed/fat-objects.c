@@ -3,7 +3,7 @@
 //# modules: 3
 //# flags: -ffat-lto-objects
 //# link: %objects -ffat-lto-objects
-//# not for macho wasm mingw: clang makes no fat objects there, or a distributor compiles none
+//# not for macho wasm coff mingw: clang makes no fat objects there, or a distributor compiles none
 //--- main.c
 #include <stdio.h>
 int other(int), again(int);
