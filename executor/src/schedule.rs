@@ -253,6 +253,11 @@ impl Schedule {
         !self.ready.is_empty()
     }
 
+    /// How many actions are ready.
+    pub fn ready(&self) -> usize {
+        self.ready.len()
+    }
+
     /// How many actions run on this machine.
     pub fn running_here(&self) -> usize {
         self.running_here

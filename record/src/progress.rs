@@ -58,6 +58,8 @@ pub enum ProgressEvent<'a> {
     CameBack(ProgressStep<'a>, &'a str),
     /// The stages of actions on engines changed.
     UnderWay(UnderWay),
+    /// The slots that others hold while actions wait for them changed.
+    Waits(&'a SlotWait),
     /// The traffic with engines so far. Comes before [`ProgressEvent::Ended`].
     Engines(&'a [EngineUse]),
     /// An action that started was killed, for this cause, and is to start once more, alone.
@@ -81,6 +83,17 @@ pub enum ProgressEvent<'a> {
     Memory(MemoryUse),
     /// The command has ended; the counts are of all its runs. Takes the place of [`ProgressEvent::Ended`].
     Concluded(Counts, &'a Summary),
+}
+
+/// Idle slots that ready actions need and that others hold. The default is that none waits.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SlotWait {
+    /// How many slots.
+    pub slots: usize,
+    /// Whether no action of the run goes on meanwhile.
+    pub is_alone: bool,
+    /// The processes of the runs that hold them or the memory; none if make's jobserver holds them.
+    pub holders: Vec<u32>,
 }
 
 /// How many actions on engines are in each stage.

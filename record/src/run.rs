@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use distlto_planner::graph::ActionKind;
 use serde::{Deserialize, Serialize};
 
-use crate::action::{ActionRecord, ActionStatus};
+use crate::action::{ActionRecord, ActionStatus, is_default};
 use crate::cause::FailureCause;
 use crate::report::Counts;
 
@@ -76,6 +76,9 @@ pub struct RunRecord {
     /// The traffic with engines.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub engines: Vec<EngineUse>,
+    /// The slots that others held while actions waited for them.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub waited: SlotWaits,
     /// How the estimated use of memory changed.
     #[serde(default)]
     pub memory: Vec<MemorySample>,
@@ -157,6 +160,20 @@ impl EngineUse {
     pub fn round_trips(&self) -> u64 {
         self.calls.values().sum()
     }
+}
+
+/// How long slots were idle because others held what ready actions needed, in microseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct SlotWaits {
+    /// Beside running actions, for other runs on this machine; the sum over the slots.
+    #[serde(default)]
+    pub others_us: u64,
+    /// The same for the tokens of make's jobserver.
+    #[serde(default)]
+    pub make_us: u64,
+    /// With no action running.
+    #[serde(default)]
+    pub idle_us: u64,
 }
 
 /// The memory of the running actions at one moment, by estimate.

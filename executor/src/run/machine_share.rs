@@ -38,6 +38,8 @@ pub(super) struct MachineShare {
     /// Holdings of the others at the last look.
     theirs: Sums,
     others: usize,
+    /// The processes of those of them that hold something.
+    holders: Vec<u32>,
     /// Whether others had no room for the next action.
     is_waiting: bool,
     /// When the others last started or ended something.
@@ -60,6 +62,7 @@ impl MachineShare {
             own: Holding::default(),
             theirs: Sums::default(),
             others: 0,
+            holders: Vec::new(),
             is_waiting: false,
             changed: Instant::now(),
             has_warned: false,
@@ -157,6 +160,8 @@ impl MachineShare {
             self.changed = now;
         }
         (self.theirs, self.others) = (theirs, others.len());
+        let holding = others.iter().filter(|other| other.slots > 0 || other.memory > 0);
+        self.holders = holding.map(|other| other.process).collect();
     }
 
     fn has_lost_patience(&mut self, others: &[Holding], now: Instant) -> bool {
@@ -197,6 +202,11 @@ impl MachineShare {
     pub(super) fn look_again(&self) -> Option<Duration> {
         let pause = PAUSE.saturating_mul(u32::try_from(self.others.max(1)).unwrap_or(u32::MAX));
         self.is_waiting.then(|| pause.min(memory::LOOK))
+    }
+
+    /// Returns the processes of the other runs that leave no room for the next action.
+    pub(super) fn waits_for(&self) -> Option<&[u32]> {
+        self.is_waiting.then_some(self.holders.as_slice()).filter(|holders| !holders.is_empty())
     }
 
     /// Returns the memory of other runs' actions.

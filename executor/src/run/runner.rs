@@ -27,7 +27,7 @@ use crate::schedule::pools::Resource;
 use crate::schedule::tokens::Tokens;
 use crate::schedule::{Schedule, Site, Wait};
 use distlto_record::progress::text::whole_lines;
-use distlto_record::progress::{Plan, ProgressEvent, ProgressStep};
+use distlto_record::progress::{Plan, ProgressEvent, ProgressStep, SlotWait};
 use distlto_record::report::{Failure, Measured, Origin, Outcome};
 use distlto_record::run::MemoryUse;
 
@@ -52,6 +52,8 @@ pub(super) struct RunLoop<'scope, 'env, 'g> {
     plan: Plan,
     /// The last reported memory.
     reported_memory: Option<MemoryUse>,
+    /// The last reported wait for others.
+    reported_wait: SlotWait,
     /// The most jobs at once: fewer than requested where the system could not start so many.
     slots: usize,
     /// Whether everything that takes processes besides the one job was given up.
@@ -127,6 +129,7 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
             lanes: BTreeMap::new(),
             again: BTreeSet::new(),
             reported_memory: None,
+            reported_wait: SlotWait::default(),
             slots: options.jobs.max(1),
             has_shrunk: false,
         }
@@ -168,6 +171,7 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
             let is_over = self.work.is_over(self.options.cancel.is_cancelled());
             self.report_plan();
             self.report_memory();
+            self.report_wait();
             if is_over {
                 return;
             }
@@ -411,6 +415,24 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
         if self.reported_memory != Some(memory) {
             self.reported_memory = Some(memory);
             self.options.progress.report(ProgressEvent::Memory(memory));
+        }
+    }
+
+    /// Reports who holds the slots that actions wait for when that has changed.
+    fn report_wait(&mut self) {
+        let schedule = &self.work.schedule;
+        let running = schedule.running_here();
+        let slots = self.slots.saturating_sub(running).min(schedule.ready());
+        let wait = |holders: &[u32]| SlotWait { slots, is_alone: running == 0, holders: holders.to_vec() };
+        let wait = match self.share.waits_for() {
+            _ if slots == 0 => SlotWait::default(),
+            Some(holders) => wait(holders),
+            None if self.tokens.is_waiting() => wait(&[]),
+            None => SlotWait::default(),
+        };
+        if self.reported_wait != wait {
+            self.options.progress.report(ProgressEvent::Waits(&wait));
+            self.reported_wait = wait;
         }
     }
 

@@ -95,6 +95,11 @@ impl Tokens {
         }
     }
 
+    /// Whether a token that was asked for has not come.
+    pub fn is_waiting(&self) -> bool {
+        self.asked
+    }
+
     /// Takes the jobserver's answer. After an error the run goes on with its tokens, at least one job.
     pub fn take(&mut self, answer: io::Result<Acquired>) {
         self.asked = false;

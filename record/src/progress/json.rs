@@ -132,6 +132,7 @@ impl<W: Write> Progress for JsonProgress<W> {
             | ProgressEvent::ExecutedBy(..)
             | ProgressEvent::CameBack(..)
             | ProgressEvent::UnderWay(_)
+            | ProgressEvent::Waits(_)
             | ProgressEvent::Engines(_)
             | ProgressEvent::Outcomes(_) => {}
         }

@@ -8,7 +8,7 @@ use distlto_planner::graph::ActionKind;
 
 use super::recorded::Recorded;
 use super::text::{about, fitted, human, printable, size, width};
-use super::{UnderWay, eta, verb};
+use super::{SlotWait, UnderWay, eta, verb};
 use crate::action::ActionRecord;
 
 /// The least columns that a name is shown in.
@@ -59,6 +59,7 @@ pub fn of_terminal(recorded: &Recorded, now: Instant, columns: usize) -> String 
     add(hits, 0);
     add(same, 0);
     add(engine(recorded), 0);
+    add(waits(recorded), 0);
     let wanted = longest.as_ref().map_or(0, |(before, _, time)| width(before) + NAME + width(time) + 4);
     add(memory, wanted);
     if let Some((before, name, time)) = longest {
@@ -88,6 +89,9 @@ pub fn of_log(recorded: &Recorded, now: Instant) -> Option<String> {
     }
     if let Some(engine) = engine(recorded) {
         text.push_str(&format!("; {engine}"));
+    }
+    if let Some(waits) = waits(recorded) {
+        text.push_str(&format!("; {waits}"));
     }
     if let Some(action) = longest(recorded) {
         let since = human(eta::ran_for(recorded, action, now));
@@ -122,6 +126,18 @@ fn engine(recorded: &Recorded) -> Option<String> {
         .map(|(count, what)| format!("{count} {what}"))
         .collect();
     (!parts.is_empty()).then(|| format!("engine {}", parts.join(" ")))
+}
+
+/// Returns who holds the slots that actions wait for: `1 slot waits for process 4711`.
+fn waits(recorded: &Recorded) -> Option<String> {
+    let SlotWait { slots, holders, .. } = &recorded.waits;
+    let verb = if *slots == 1 { "slot waits" } else { "slots wait" };
+    let holders = match holders.as_slice() {
+        [] => "make".to_owned(),
+        [one] => format!("process {one}"),
+        [one, others @ ..] => format!("process {one} and {} more", others.len()),
+    };
+    (*slots > 0).then(|| format!("{slots} {verb} for {holders}"))
 }
 
 /// The action that has run longest.
@@ -239,6 +255,23 @@ mod tests {
             "100/232 done, 25 from the cache after 26 s, about 33 s left; 2 running, longest \
              src/libgit2/pcre2_match\\u{1b}[31m\\n.c.o (2.0 s)"
         );
+    }
+
+    #[test]
+    fn who_holds_slots_is_named() {
+        let (mut recorded, now) = busy();
+        let log = |recorded: &Recorded| of_log(recorded, now).expect("runs");
+        for (slots, holders, expected) in [
+            (1, vec![4711], "1 slot waits for process 4711"),
+            (2, vec![4711, 8, 9], "2 slots wait for process 4711 and 2 more"),
+            (2, vec![], "2 slots wait for make"),
+        ] {
+            recorded.report(ProgressEvent::Waits(&SlotWait { slots, is_alone: false, holders }), now);
+            assert!(log(&recorded).contains(&format!("left; {expected}; 2 running")), "{}", log(&recorded));
+            assert!(of_terminal(&recorded, now, 140).contains(&format!("  {expected}  ")));
+        }
+        recorded.report(ProgressEvent::Waits(&SlotWait::default()), now);
+        assert!(!log(&recorded).contains("wait"), "{}", log(&recorded));
     }
 
     #[test]

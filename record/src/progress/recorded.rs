@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use distlto_planner::graph::ActionId;
 use distlto_prepare::blobs;
 
-use super::{Phase, Plan, ProgressEvent, ProgressStep, UnderWay};
+use super::{Phase, Plan, ProgressEvent, ProgressStep, SlotWait, UnderWay};
 use crate::action::{
     ActionCost, ActionPhases, ActionRecord, ActionStatus, CacheAnswer, FailedAction, Interval, OutputRecord,
 };
@@ -36,6 +36,10 @@ pub struct Recorded {
     pub running: Vec<usize>,
     /// How far actions on engines are.
     pub under_way: UnderWay,
+    /// The slots that others hold.
+    pub waits: SlotWait,
+    /// Since when.
+    waits_since: u64,
     /// Of the run.
     pub tally: Tally,
     /// Which pass over a graph it is.
@@ -75,6 +79,8 @@ impl Recorded {
             ended: false,
             running: Vec::new(),
             under_way: UnderWay::default(),
+            waits: SlotWait::default(),
+            waits_since: 0,
             tally: Tally::default(),
             round: 0,
             places: HashMap::new(),
@@ -140,6 +146,7 @@ impl Recorded {
                 self.again(step, cause, now);
             }
             ProgressEvent::UnderWay(under_way) => self.under_way = under_way,
+            ProgressEvent::Waits(waits) => self.waits(waits.clone(), now),
             ProgressEvent::Engines(engines) => self.run.engines = engines.to_vec(),
             ProgressEvent::Retried(text) | ProgressEvent::Warned(text) => {
                 self.run.warnings.push(text.to_owned());
@@ -152,6 +159,20 @@ impl Recorded {
                 self.run.memory.push(MemorySample { at_us, memory });
             }
             ProgressEvent::Printed(_) | ProgressEvent::Noted(_) | ProgressEvent::Concluded(..) => {}
+        }
+    }
+
+    /// Another wait begins, or none; the one before is counted.
+    fn waits(&mut self, next: SlotWait, now: Instant) {
+        let now = self.since(now);
+        let took = now.saturating_sub(std::mem::replace(&mut self.waits_since, now));
+        let SlotWait { slots, is_alone, holders } = std::mem::replace(&mut self.waits, next);
+        let waited = &mut self.run.waited;
+        match slots as u64 {
+            0 => {}
+            _ if is_alone => waited.idle_us += took,
+            slots if holders.is_empty() => waited.make_us += took * slots,
+            slots => waited.others_us += took * slots,
         }
     }
 
@@ -272,6 +293,7 @@ impl Recorded {
     /// The run ended.
     fn ended(&mut self, now: Instant) {
         self.ended = true;
+        self.waits(SlotWait::default(), now);
         let end = self.since(now);
         for at in self.running.drain(..) {
             self.run.actions[at].end_us = Some(end);

@@ -14,7 +14,7 @@ use super::engines::EngineSummary;
 use crate::action::{ActionRecord, ActionStatus, Interval};
 use crate::inspect::same_imports;
 use crate::progress::text::{human, printable, size};
-use crate::run::RunRecord;
+use crate::run::{RunRecord, SlotWaits};
 use crate::why;
 
 /// How many of the most expensive backends are listed.
@@ -49,8 +49,10 @@ pub struct Summary {
     pub work: Duration,
     /// Their processor time, as far as it is known.
     pub cpu: Duration,
-    /// The best possible makespan over the real one; `None` without backends.
+    /// The best possible makespan over the real one, with the slots that others left; `None` without backends.
     pub efficiency: Option<f64>,
+    /// How many of the jobs others held on average while backends waited for them.
+    pub held_by_others: f64,
     /// The chain of steps that no number of workers shortens, each with its time: the steps before the backends, the
     /// longest backend, and the steps after them.
     pub critical_path: Vec<(String, Duration)>,
@@ -101,8 +103,9 @@ impl Summary {
             (Some(start), Some(end)) => Duration::from_micros(Interval { start, end }.length()),
             _ => Duration::ZERO,
         };
-        let bound =
-            (work.as_secs_f64() / jobs as f64).max(longest.map_or(0.0, |one| time(one).as_secs_f64()));
+        let held = held_by_others(record, jobs);
+        let bound = (work.saturating_add(held).as_secs_f64() / jobs as f64)
+            .max(longest.map_or(0.0, |one| time(one).as_secs_f64()));
         let budgets = record.memory.iter().filter_map(|sample| sample.memory.budget);
         let cpu =
             record.backends().flat_map(|action| [action.took.cpu_us, action.took.import_cpu_us]).flatten();
@@ -127,6 +130,7 @@ impl Summary {
             // Of workers elsewhere it is not known how many there were, and lookups take no job.
             efficiency: (!makespan.is_zero() && record.engines.is_empty())
                 .then(|| (bound / makespan.as_secs_f64()).min(1.0)),
+            held_by_others: held.as_secs_f64() / makespan.as_secs_f64().max(1e-3),
             critical_path: critical_path(record, longest, now),
             peak_memory: peak_memory(record.backends()),
             memory_in_use: record.memory.iter().map(|sample| sample.memory.in_use).max(),
@@ -185,8 +189,12 @@ impl Summary {
             steps.join(", ")
         ));
         if let Some(efficiency) = self.efficiency {
+            let held = match self.held_by_others {
+                held if held < 0.05 => String::new(),
+                held => format!(" with the jobs that others left; they held {held:.1}"),
+            };
             lines.push(format!(
-                "  {} of work on {} jobs in {}: {:.0} % of the best possible",
+                "  {} of work on {} jobs in {}: {:.0} % of the best possible{held}",
                 human(self.work),
                 self.jobs,
                 human(self.makespan),
@@ -236,6 +244,13 @@ impl Expensive {
 /// Returns the time of a started action on its worker.
 fn time(action: &ActionRecord, now: u64) -> Duration {
     Duration::from_micros(action.worked_us(now))
+}
+
+/// The time of idle jobs that other links or make held while backends waited for them.
+fn held_by_others(record: &RunRecord, jobs: usize) -> Duration {
+    let SlotWaits { others_us, make_us, idle_us } = record.waited;
+    let idle_us = idle_us.saturating_mul(jobs as u64);
+    Duration::from_micros(others_us.saturating_add(make_us).saturating_add(idle_us))
 }
 
 /// How many backends ran for a reason that stable names may take away. None where they are in force, or could not be had.
@@ -309,7 +324,7 @@ mod tests {
 
     use super::*;
     use crate::progress::recorded::Recorded;
-    use crate::progress::{Phase, Plan, ProgressEvent, ProgressStep};
+    use crate::progress::{Phase, Plan, ProgressEvent, ProgressStep, SlotWait};
     use crate::report::{Counts, Measured, Phases, Span};
     use crate::run::MemoryUse;
     use crate::why::{Change, ChangeKind};
@@ -437,6 +452,28 @@ mod tests {
         clock.ran(0, ActionKind::Opt, "a.o", 0, (0, 100), Origin::Ran);
         clock.ran(1, ActionKind::Opt, "b.o", 1, (0, 5), Origin::Ran);
         assert_eq!(summary(&clock.recorded, clock.at(101)).efficiency, Some(1.0));
+    }
+
+    #[test]
+    fn slots_of_others_are_no_loss_of_ours() {
+        let begun = Instant::now();
+        let mut clock = Clock { begun, recorded: Recorded::new(begun) };
+        clock.recorded.report(ProgressEvent::Planned(Plan { actions: 2, cost: 2, jobs: 2 }), begun);
+        let step =
+            |id| ProgressStep { id, kind: ActionKind::Opt, label: "m.o", cost: 1, lane: 0, command: "" };
+        for (id, start) in [(0, 0), (1, 40)] {
+            clock.recorded.report(ProgressEvent::Started(step(id)), clock.at(start));
+            let waits = SlotWait { slots: 1 - id, is_alone: false, holders: vec![7] };
+            clock.recorded.report(ProgressEvent::Waits(&waits), clock.at(start));
+            let end = clock.at(start + 40);
+            clock.recorded.report(ProgressEvent::Finished(step(id), Measured::default(), ""), end);
+        }
+        let waited = SlotWaits { others_us: 4_000_000, ..SlotWaits::default() };
+        assert_eq!(clock.recorded.run.waited, waited);
+        let told = summary(&clock.recorded, clock.at(80));
+        assert_eq!((told.makespan, told.efficiency), (Duration::from_secs(8), Some(0.75)));
+        let line = "  8.0 s of work on 2 jobs in 8.0 s: 75 % of the best possible with the jobs that others left; they held 0.5";
+        assert_eq!(told.lines()[1], line);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -14,10 +15,11 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use distlto_executor::ledger::Ledger;
 use distlto_executor::schedule::memory::System;
+use distlto_record::run;
 use distlto_tests::distlto;
 use distlto_tests::project::Project;
 use distlto_tests::run::{capture, succeed, told};
-use distlto_tests::toolchain::system_tool;
+use distlto_tests::toolchain::{helper, system_tool};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -314,6 +316,26 @@ fn two_links_share_slots_and_each_has_one() -> Result<()> {
     // One may have taken all three before the other one came.
     let (count, _) = links.most(&[links.memory(0)?, links.memory(1)?])?;
     ensure!((3..=4).contains(&count), "{count} at once");
+    Ok(())
+}
+
+#[test]
+fn a_link_that_waits_for_slots_of_another_run_says_so() -> Result<()> {
+    let links = Links::create("waits", 1)?;
+    links.meet(1, "")?;
+    let mut holder = Command::new(helper("distlto-test-ledger")?);
+    holder.arg(links.shared.path().join("ledger")).args(["hold", "0"]);
+    let mut holder = holder.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+    BufReader::new(holder.stdout.take().context("it was asked for")?).read_line(&mut String::new())?;
+    let output = succeed(&mut on_one_processor(&links.link(0, &["-v", "-j2"])?)?)?;
+    drop(holder.stdin.take());
+    ensure!(holder.wait()?.success());
+    let said = String::from_utf8(output.stderr)?;
+    ensure!(said.contains(" % of the best possible with the jobs that others left; they held "), "{said}");
+    let state = distlto::state_dir(&links.projects[0].path("program"))?;
+    let last = run::list(state.as_ref())?.pop().context("a record")?;
+    let waited = run::read(&last)?.waited;
+    ensure!(waited.others_us > 0 && waited.make_us == 0 && waited.idle_us == 0, "{waited:?}");
     Ok(())
 }
 
