@@ -259,7 +259,7 @@ impl Session<'_> {
         reporter.conclude(&self.program(), Some(graph), Some(directory));
         if let Some(state) = self.state() {
             reporter.keep(Path::new(&state), report.exit_code(), None);
-            stats::count(&reporter.usage(Duration::ZERO));
+            stats::count(&reporter.usage());
         }
         if !report.is_success() && !self.args.run.json {
             report_failure(&self.program(), &report);

@@ -50,7 +50,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use camino::Utf8PathBuf;
 use distlto_executor::cache::store::Cache;
@@ -380,13 +380,10 @@ impl Service<'_> {
             _ => Ok(code),
         };
         session.keep(&ended);
-        // A failed link has no record of its kept objects.
-        let kept = served.modules.iter().filter(|module| code == 0 && !module.ran);
-        let spared = kept.filter_map(|module| Some(module.object.as_ref()?.took_us)).sum();
         let unoptimised = code == 0
             && served.modules.iter().all(|module| module.imports.is_empty())
             && are_unoptimised(served.modules.iter().filter_map(|module| module.file.as_deref()));
-        self.count(LinkUsage { unoptimised, ..reporter.usage(Duration::from_micros(spared)) });
+        self.count(LinkUsage { unoptimised, ..reporter.usage() });
         ended
     }
 

@@ -14,7 +14,7 @@ use distlto_prepare::io_error::IoError;
 use distlto_prepare::kind::Native;
 use distlto_record::report::{Measured, Origin, Phases, Span};
 
-use crate::cache::ResultCache;
+use crate::cache::{Hit, ResultCache};
 use crate::cancel::Cancel;
 use crate::cause::Cause;
 use crate::describe::{Described, Describer};
@@ -62,6 +62,8 @@ pub struct JobAttempt {
     pub stderr: String,
     /// Processor time of its import step, if that was performed.
     pub import_cpu: Option<Duration>,
+    /// How long the command took that made the cached result, if that is known.
+    pub spared: Option<Duration>,
     /// Origin of its outputs.
     pub origin: Origin,
     /// The key of its result, the same in every place and on every machine, if a cache was asked.
@@ -83,6 +85,7 @@ impl JobAttempt {
             executed: None,
             stderr: String::new(),
             import_cpu: None,
+            spared: None,
             origin: Origin::default(),
             key: None,
             phases: Phases::default(),
@@ -139,8 +142,9 @@ fn attempt(
 
     let begun = Instant::now();
     let result = match found {
-        CacheLookup::Hit { stderr, is_unobserved } => {
+        CacheLookup::Hit { stderr, took, is_unobserved } => {
             outcome.origin = origin;
+            outcome.spared = took;
             outcome.stderr = stderr;
             outcome.undeclared.is_unobserved = is_unobserved;
             Ok(begun)
@@ -207,9 +211,10 @@ fn check_inputs(job: &Job<'_>, context: &Context<'_>) -> Result<Expectation, Ref
 /// The result of a cache lookup.
 enum CacheLookup {
     Miss,
-    /// A result: the standard error of its command, and whether nobody observed the command's reads.
+    /// A result: the standard error of its command, how long that took, and whether nobody observed its reads.
     Hit {
         stderr: String,
+        took: Option<Duration>,
         is_unobserved: bool,
     },
     /// An invalid result, and the reason; without a reason where the cache itself has lost it.
@@ -305,7 +310,8 @@ impl VerifiedJob<'_> {
         if hit.is_far {
             self.keep(&stderr.text(), Measured::default(), true, false);
         }
-        Ok(CacheLookup::Hit { stderr: stderr.text(), is_unobserved: hit.is_unobserved })
+        let Hit { took, is_unobserved, .. } = hit;
+        Ok(CacheLookup::Hit { stderr: stderr.text(), took, is_unobserved })
     }
 
     /// Removes files that could pass for the outputs of a command that writes nothing.

@@ -4,6 +4,8 @@
 
 pub mod store;
 
+use std::time::Duration;
+
 use distlto_prepare::io_error::IoError;
 
 use crate::describe::Described;
@@ -15,6 +17,8 @@ use crate::result::NewResult;
 pub struct Hit {
     /// Standard error of the command.
     pub stderr: Vec<u8>,
+    /// How long the command took that made it, if that is known.
+    pub took: Option<Duration>,
     /// Whether it came from another machine, and a nearer cache may keep it.
     pub is_far: bool,
     /// Whether nobody observed the reads of its command.

@@ -136,6 +136,9 @@ pub struct ActionCost {
     /// Processor time of its import step, if that was performed to see whether it has to run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub import_cpu_us: Option<u64>,
+    /// How long its command took when it made the outputs that were found, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spared_us: Option<u64>,
     /// The most memory held at once, in bytes, if the system reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_memory: Option<u64>,

@@ -3,6 +3,7 @@
 pub mod engines;
 pub mod summary;
 
+use std::num::NonZeroU64;
 use std::ops::Add;
 use std::time::{Duration, Instant};
 
@@ -46,6 +47,8 @@ pub struct Measured {
     pub peak_memory: Option<u64>,
     /// Processor time of its import step, if that was performed to see whether it has to run.
     pub import_cpu: Option<Duration>,
+    /// How long its command took when it made the outputs that a cache had, in microseconds, if that is known.
+    pub spared_us: Option<NonZeroU64>,
     /// Where its outputs are from.
     pub origin: Origin,
     /// When each of its phases ran.

@@ -55,7 +55,7 @@ pub struct UsageCounts {
     pub imports_only: u64,
     /// Time of the links, in microseconds.
     pub wall_us: u64,
-    /// Time that the backends of the kept objects took when they ran, in microseconds.
+    /// Time that the backends of the found objects took when they ran, in microseconds.
     pub spared_us: u64,
 }
 
@@ -72,12 +72,15 @@ impl AddAssign for UsageCounts {
 }
 
 impl LinkUsage {
-    /// Of the record of a link that has ended. The backends of its kept objects took `spared`.
-    pub fn of(run: &RunRecord, spared: Duration) -> Self {
+    /// Of the record of a link that has ended.
+    pub fn of(run: &RunRecord) -> Self {
         let results = [ActionStatus::Kept, ActionStatus::UpToDate, ActionStatus::SameImports];
         let kept = run.actions.iter().filter(|action| results.contains(&action.result));
         let summary = Summary::of(run, run.wall_us);
         let remote = summary.on_engine as u64;
+        let failed = run.exit_code != Some(0);
+        // A failed link has no record of its kept objects.
+        let spared = run.actions.iter().filter(|_| !failed).filter_map(|action| action.took.spared_us);
         Self {
             begun_ms: run.begun_ms,
             directory: run.directory.clone(),
@@ -89,9 +92,9 @@ impl LinkUsage {
                 kept: kept.count() as u64,
                 imports_only: summary.imports_only as u64,
                 wall_us: run.wall_us,
-                spared_us: u64::try_from(spared.as_micros()).unwrap_or(u64::MAX),
+                spared_us: spared.fold(0, u64::saturating_add),
             },
-            failed: run.exit_code != Some(0),
+            failed,
             unchanged: false,
             unoptimised: false,
             passed_through: None,

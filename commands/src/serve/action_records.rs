@@ -31,7 +31,9 @@ impl ActionRecords<'_> {
 
     /// Returns the action of a module with a kept object.
     pub fn kept(&self, id: usize, module: &LinkModule) -> ActionRecord {
-        ActionRecord { result: ActionStatus::Kept, ..self.known(id, module) }
+        let mut action = ActionRecord { result: ActionStatus::Kept, ..self.known(id, module) };
+        action.took.spared_us = module.object.as_ref().map(|object| object.took_us).filter(|&took| took > 0);
+        action
     }
 
     fn known(&self, id: usize, module: &LinkModule) -> ActionRecord {

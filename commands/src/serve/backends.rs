@@ -7,7 +7,7 @@ use std::fs::File;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Mutex;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use camino::Utf8PathBuf;
 use distlto_executor::process_stat::resident;
@@ -18,8 +18,7 @@ use distlto_planner::state::Place;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::limits::SystemLimit;
 use distlto_prepare::mutex::lock;
-use distlto_record::report::Failure;
-use distlto_record::report::microseconds;
+use distlto_record::report::{Failure, Measured, microseconds};
 
 use super::answering::Answering;
 use super::module::LinkModule;
@@ -151,8 +150,11 @@ impl Giving<'_> {
         module.undeclared = made.undeclared.clone();
         made.stderr.clone_into(&mut module.warnings);
         // An input that changed meanwhile fails the job, so the key is that of the compiled content.
+        // A cached result took its time elsewhere.
+        let spared = made.measured.spared_us.map(|us| Duration::from_micros(us.get()));
+        let measured = Measured { wall: spared.unwrap_or(made.measured.wall), ..made.measured };
         let object = RecordedObject {
-            took_us: microseconds(made.measured.wall),
+            took_us: microseconds(measured.wall),
             ..RecordedObject::of(module, files, answering.digests)?
         };
         module.object = Some(object.clone());
@@ -160,7 +162,7 @@ impl Giving<'_> {
         let ticket = module.ticket.take();
         shared.answered = Some(Instant::now());
         drop(shared);
-        answering.objects.keep(&object, made.measured);
+        answering.objects.keep(&object, measured);
         let path = answering.here(&object.files[0].0);
         answering.session.reporter.wrote(action, object.files);
         ticket.map_or(Ok(()), |ticket| give(self.caller, ticket, &path))

@@ -326,7 +326,12 @@ impl ResultCache for Cache {
         let is_unobserved = observed.is_none() && self.is_per_directory;
         let found = if is_unobserved { self.place(&directory_key(action), outputs)? } else { observed };
         self.count(found.is_some());
-        Ok(found.map(|result| Hit { stderr: result.stderr, is_far: false, is_unobserved }))
+        Ok(found.map(|result| Hit {
+            stderr: result.stderr,
+            took: Some(result.measured.wall).filter(|took| !took.is_zero()),
+            is_far: false,
+            is_unobserved,
+        }))
     }
 
     fn keep(&self, action: &Described<'_>, result: &NewResult<'_>) {

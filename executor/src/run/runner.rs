@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU64;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
@@ -28,7 +29,7 @@ use crate::schedule::tokens::Tokens;
 use crate::schedule::{Schedule, Site, Wait};
 use distlto_record::progress::text::whole_lines;
 use distlto_record::progress::{Plan, ProgressEvent, ProgressStep, SlotWait};
-use distlto_record::report::{Failure, Measured, Origin, Outcome};
+use distlto_record::report::{Failure, Measured, Origin, Outcome, microseconds};
 use distlto_record::run::MemoryUse;
 
 /// Interval between progress reports of actions on an engine.
@@ -355,6 +356,7 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
         measured.phases = attempt.phases;
         measured.origin = attempt.origin;
         measured.import_cpu = attempt.import_cpu;
+        measured.spared_us = attempt.spared.and_then(|took| NonZeroU64::new(microseconds(took)));
         if let Some(key) = &attempt.key {
             self.options.progress.report(ProgressEvent::LookedUp(self.step(action, ""), key));
         }

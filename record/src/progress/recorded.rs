@@ -4,6 +4,7 @@
 //! shown.
 
 use std::collections::HashMap;
+use std::num::NonZeroU64;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -357,6 +358,7 @@ impl Recorded {
             wall_us: microseconds(measured.wall),
             cpu_us: measured.cpu.map(microseconds),
             import_cpu_us: measured.import_cpu.map(microseconds),
+            spared_us: measured.spared_us.map(NonZeroU64::get),
             peak_memory: measured.peak_memory,
             origin: measured.origin,
         };

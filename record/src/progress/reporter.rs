@@ -144,9 +144,9 @@ impl Reporter {
         }
     }
 
-    /// The use of the link whose record was kept. The backends of its kept objects took `spared`.
-    pub fn usage(&self, spared: Duration) -> LinkUsage {
-        LinkUsage::of(&lock(&self.recorded).run, spared)
+    /// The use of the link whose record was kept.
+    pub fn usage(&self) -> LinkUsage {
+        LinkUsage::of(&lock(&self.recorded).run)
     }
 
     /// Records the actions of a graph that is about to be run, also those that will not be started.

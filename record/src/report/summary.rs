@@ -356,6 +356,7 @@ mod tests {
                 wall: span.end - span.start,
                 cpu: Some(span.end - span.start),
                 import_cpu: None,
+                spared_us: None,
                 peak_memory: Some(id as u64 * 1000),
                 origin,
                 phases: Phases { verify: Some(span), ..Phases::default() },

@@ -74,7 +74,7 @@ impl Engine {
         }
         transfer::fetch(client, &result, described, outputs).await?;
         let stderr = printed(&client.stderr(&result).await?);
-        Ok(Some(Hit { stderr, is_far: true, is_unobserved: false }))
+        Ok(Some(Hit { stderr, took: None, is_far: true, is_unobserved: false }))
     }
 }
 
@@ -100,7 +100,7 @@ impl ResultCache for Engine {
                     "a kept result names blobs that are gone; such actions are executed anew".to_owned(),
                 );
                 // Its outputs are nothing, which the job does not take for a result.
-                Ok(Some(Hit { stderr: Vec::new(), is_far: true, is_unobserved: false }))
+                Ok(Some(Hit { stderr: Vec::new(), took: None, is_far: true, is_unobserved: false }))
             }
             Some(Err(error @ (Error::Corrupt { .. } | Error::TooLarge { .. } | Error::Io { .. }))) => {
                 self.unusable.add(|| error.to_string());
