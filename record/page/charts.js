@@ -82,14 +82,31 @@ export function distributions(data) {
   return all;
 }
 
-/** A line of times by workers. */
-export function curve(place, workers, times, chosen) {
+/** Where a number of workers lies between the places of these. */
+function placeOf(workers, count) {
+  const after = workers.findIndex((one) => one >= count);
+  if (after <= 0) return Math.max(0, after);
+  const [low, high] = [workers[after - 1], workers[after]];
+  return after - 1 + (count - low) / (high - low);
+}
+
+/** A line of times by workers, and what was measured as a ring. */
+export function curve(place, workers, times, chosen, measured) {
+  const ring = (chart) => {
+    if (!measured) return;
+    const { ctx: context } = chart;
+    context.beginPath();
+    context.arc(chart.valToPos(placeOf(workers, measured.workers), "x", true), chart.valToPos(measured.us, "y", true), 9 * devicePixelRatio, 0, 7);
+    context.strokeStyle = colour("text");
+    context.lineWidth = 2 * devicePixelRatio;
+    context.stroke();
+  };
   const options = {
     width: Math.max(200, place.clientWidth),
     height: 200,
     legend: { show: false },
     cursor: { show: false },
-    scales: { x: { time: false, range: [-0.2, workers.length - 0.8] }, y: { range: (_, __, most) => [0, most * 1.1] } },
+    scales: { x: { time: false, range: [-0.2, workers.length - 0.8] }, y: { range: (_, __, most) => [0, Math.max(most, measured?.us ?? 0) * 1.1] } },
     axes: [
       axis((_, splits) => splits.map((at) => (workers[at] === undefined ? "" : number(workers[at]))), { label: "workers", labelGap: 0, labelSize: 20 }),
       axis((_, splits) => splits.map((at) => time(at)), { size: 70 }),
@@ -99,6 +116,7 @@ export function curve(place, workers, times, chosen) {
       { stroke: colour("ran"), width: 2, points: { show: true, size: 5 } },
       { stroke: colour("critical"), width: 0, points: { show: true, size: 10, fill: colour("critical") } },
     ],
+    hooks: { draw: [ring] },
   };
   place.replaceChildren();
   new uPlot(options, [workers.map((_, at) => at), times, times.map((us, at) => (at === chosen ? us : null))], place);

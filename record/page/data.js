@@ -70,6 +70,7 @@ export async function modules(facts) {
     own: numbers.column(count),
     imported: numbers.column(count),
     time: numbers.known(count),
+    took: numbers.known(count),
     memory: numbers.known(count),
     sides: sides(count),
     directories: {

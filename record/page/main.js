@@ -109,7 +109,7 @@ async function start() {
   // What is shown is drawn before more is unpacked.
   await new Promise((done) => setTimeout(done));
   known.graph = map.graph = await data.imports(modules.count);
-  redraw.push(distributions(known), whatIf(known));
+  redraw.push(distributions(known), whatIf(known, run));
   if (map.focused >= 0) choose(map.focused);
   let timer = 0;
   const again = () => {

@@ -67,17 +67,14 @@ class Waiting {
   }
 }
 
-/** Backends of which times are known, as they are scheduled: the longest first, in link order where they are equal. */
-export function backends(modules) {
-  const known = [];
-  for (let i = 0; i < modules.count; i++) if (!Number.isNaN(modules.time[i])) known.push(i);
-  const weight = (i) => Math.max(1, modules.time[i]);
-  known.sort((a, b) => weight(b) - weight(a) || a - b);
-  return {
-    count: known.length,
-    times: Float64Array.from(known, (i) => modules.time[i]),
-    memory: Float64Array.from(known, (i) => modules.memory[i] || 0),
-  };
+/** Backends as they are scheduled: the longest first, in their order where they are equal. Of each its time, its memory and its
+ * processor time; those of unknown time are left out. */
+export function backends(all) {
+  const known = all.filter(([time]) => !Number.isNaN(time));
+  const weight = ([time]) => Math.max(1, time);
+  known.sort((a, b) => weight(b) - weight(a));
+  const column = (at) => Float64Array.from(known, (one) => one[at] || 0);
+  return { count: known.length, times: column(0), memory: column(1), cpu: column(2) };
 }
 
 /** When the last of them ends, in microseconds. */

@@ -1,18 +1,21 @@
 //! Answers about a link: its bound, the use of more workers, its hubs, its memory.
 //!
 //! A function of the known modules and of the records of runs. Times are those of each backend's last run. Estimates
-//! are of runs in which all backends run.
+//! are of runs in which all backends run, each as long as on its worker then. So an estimate for the workers of a run
+//! agrees with that run.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::fmt;
 use std::time::Duration;
 
+use distlto_planner::graph::ActionKind;
 use distlto_prepare::text::printable;
 use serde::Serialize;
 
 use crate::action::{ActionRecord, ActionStatus, OutputRecord};
 use crate::progress::text::{human, size};
+use crate::report::Origin;
 use crate::run::RunRecord;
 
 /// The version of the JSON.
@@ -30,7 +33,7 @@ pub struct Inspection {
     pub modules: Vec<ModuleFacts>,
     /// Whether the imports of each module are known.
     imports_known: bool,
-    /// The linker's time before and after the backends of the last run, in microseconds.
+    /// The time of the last run in which no backend ran, in microseconds.
     linker_us: Option<u64>,
     last_run: Option<LastRun>,
     /// For 1, 2, 4, ... workers: how long the link would take if all backends ran, in microseconds.
@@ -52,6 +55,8 @@ pub struct ModuleFacts {
     pub importers: u32,
     /// The processor time that its backend took last, in microseconds.
     pub cpu_us: Option<u64>,
+    /// The time that its backend took last on its worker, in microseconds: with the checks, and with waits for a processor.
+    pub took_us: Option<u64>,
     /// The most memory that it held, in bytes.
     pub peak_memory: Option<u64>,
 }
@@ -83,6 +88,21 @@ pub struct KnownModule {
     pub imports: Option<Vec<u32>>,
 }
 
+impl ModuleFacts {
+    /// Takes in what its backend took in a run, or when it made the object that was found.
+    fn measured(&mut self, action: &ActionRecord) {
+        let took = action.took;
+        if action.kind != ActionKind::Opt {
+        } else if action.result == ActionStatus::Done && took.origin == Origin::Ran {
+            self.cpu_us = Some(took.cpu_us.unwrap_or(took.wall_us));
+            self.took_us = action.end_us.map(|end| action.worked_us(end)).or(self.cpu_us);
+            self.peak_memory = took.peak_memory.or(self.peak_memory);
+        } else if self.cpu_us.is_none() {
+            (self.cpu_us, self.took_us) = (took.spared_us, took.spared_us);
+        }
+    }
+}
+
 impl Inspection {
     /// Of a link's modules and the records of its runs, the oldest first.
     pub fn of(output: &str, known: &[KnownModule], runs: &[RunRecord]) -> Self {
@@ -104,6 +124,7 @@ impl Inspection {
                     .collect(),
                 importers: 0,
                 cpu_us: None,
+                took_us: None,
                 peak_memory: None,
             })
             .collect();
@@ -115,13 +136,9 @@ impl Inspection {
             module.importers = importers;
         }
         // The latest time counts.
-        for action in
-            runs.iter().flat_map(RunRecord::backends).filter(|action| action.result == ActionStatus::Done)
-        {
+        for action in runs.iter().flat_map(|run| &run.actions) {
             let Some(number) = number(&action.label) else { continue };
-            let facts = &mut modules[number as usize];
-            facts.cpu_us = Some(action.took.cpu_us.unwrap_or(action.took.wall_us));
-            facts.peak_memory = action.took.peak_memory.or(facts.peak_memory);
+            modules[number as usize].measured(action);
         }
         let linker_us = runs.iter().rev().find(|run| run.exit_code == Some(0)).and_then(linker_time);
         Self {
@@ -141,11 +158,6 @@ impl Inspection {
             *at == number || module.imports.iter().any(|&import| import as usize == number)
         };
         self.modules.iter().enumerate().filter(concerned).map(|(_, module)| module)
-    }
-
-    /// Returns the linker's time before and after the backends, in microseconds.
-    pub fn linker_us(&self) -> Option<u64> {
-        self.linker_us
     }
 
     /// The numbers of modules and imports, and the last run.
@@ -177,10 +189,12 @@ impl Inspection {
     }
 }
 
-/// Returns the total time of a run's phases, which are the linker's, in microseconds; `None` if none has ended.
+/// Returns the time of a run in which no backend ran or waited for another run, in microseconds: that of the linker, its
+/// driver and distlto. `None` if the run is that of a distributor, which sees nothing of its linker.
 pub fn linker_time(run: &RunRecord) -> Option<u64> {
-    let took = run.phases.iter().filter_map(|phase| Some(phase.end_us?.saturating_sub(phase.start_us)));
-    took.reduce(|all, one| all.saturating_add(one))
+    let has_linker = run.started().any(|action| action.kind != ActionKind::Opt) || !run.phases.is_empty();
+    let others = run.backends_us().saturating_add(run.waited.idle_us);
+    has_linker.then(|| run.wall_us.saturating_sub(others))
 }
 
 /// Returns the backends that ran and wrote another object than before; `None` where no earlier object is known.
@@ -211,7 +225,7 @@ impl LastRun {
 
 /// How long the link takes with 1, 2, 4, ... workers, until more do not help. Empty where no time is known.
 fn workers(modules: &[ModuleFacts], linker: u64) -> Vec<(usize, u64)> {
-    let mut times: Vec<u64> = modules.iter().filter_map(|module| module.cpu_us).collect();
+    let mut times: Vec<u64> = modules.iter().filter_map(|module| module.took_us).collect();
     // `longest_first` sorts again: sorted times take next to no time.
     times.sort_unstable_by(|a, b| b.cmp(a));
     let Some(&longest) = times.first() else { return Vec::new() };
@@ -273,14 +287,15 @@ impl Inspection {
     /// Writes the bound of the link, and whether more workers help.
     fn bound(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let known = self.modules.iter().filter(|module| module.cpu_us.is_some()).count();
-        let longest = self.modules.iter().max_by_key(|module| module.cpu_us);
-        let Some((longest, most)) = longest.and_then(|module| Some((module, module.cpu_us?))) else {
+        let longest = self.modules.iter().max_by_key(|module| module.took_us);
+        let Some((longest, most)) = longest.and_then(|module| Some((module, module.took_us?))) else {
             return writeln!(out, "no run has left times of its backends");
         };
         if known < self.modules.len() {
             writeln!(out, "times are known of {known} of {} backends", self.modules.len())?;
         }
         let work: u64 = self.modules.iter().filter_map(|module| module.cpu_us).sum();
+        let took: u64 = self.modules.iter().filter_map(|module| module.took_us).sum();
         let linker = self.linker_us.unwrap_or(0);
         writeln!(
             out,
@@ -293,7 +308,7 @@ impl Inspection {
         writeln!(
             out,
             "no number of workers helps beyond about {}: the linker and {} take {} then, of which the backend is {} %",
-            work.div_ceil(most.max(1)).max(1),
+            took.div_ceil(most.max(1)).max(1),
             printable(&longest.label),
             time(most + linker),
             most * 100 / (most + linker).max(1)

@@ -81,7 +81,6 @@ impl Subject<'_> {
         let map = treemap::of(&inspection.modules);
         let facts = json!({
             "version": VERSION,
-            "linker_us": inspection.linker_us(),
             "modules": inspection.modules.len(),
             "directories": map.directories.len(),
             "by_time": map.by_time,

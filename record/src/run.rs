@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use distlto_planner::graph::ActionKind;
 use serde::{Deserialize, Serialize};
 
-use crate::action::{ActionRecord, ActionStatus, is_default};
+use crate::action::{ActionRecord, ActionStatus, Interval, is_default};
 use crate::cause::FailureCause;
 use crate::report::Counts;
 
@@ -195,6 +195,19 @@ impl RunRecord {
     /// The backend compilations that were started.
     pub fn backends(&self) -> impl Iterator<Item = &ActionRecord> {
         self.started().filter(|action| action.kind == ActionKind::Opt)
+    }
+
+    /// Returns how long at least one backend was on its worker, in microseconds.
+    pub fn backends_us(&self) -> u64 {
+        let mut intervals: Vec<Interval> =
+            self.backends().filter_map(|action| action.interval(self.wall_us)).collect();
+        intervals.sort_unstable_by_key(|interval| interval.start);
+        let (mut all, mut until) = (0, 0);
+        for Interval { start, end } in intervals {
+            all = u64::saturating_add(all, end.saturating_sub(start.max(until)));
+            until = until.max(end);
+        }
+        all
     }
 
     /// How many backends did not have to run when it showed that they import the same.

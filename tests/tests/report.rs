@@ -11,8 +11,8 @@ use anyhow::{Context, Result, ensure};
 use distlto_executor::schedule::pools::Resource;
 use distlto_executor::schedule::{Policy, Schedule, Weight};
 use distlto_planner::graph::{Action, ActionGraph, ActionId, ActionKind, BackendWork, Decided, Work};
-use distlto_record::action::{ActionRecord, ActionStatus, EngineTimes};
-use distlto_record::run::RunRecord;
+use distlto_record::action::{ActionCost, ActionRecord, ActionStatus, EngineTimes, Interval};
+use distlto_record::run::{PhaseRecord, RunRecord};
 use distlto_tests::browser::{Browser, key};
 use distlto_tests::distlto;
 use distlto_tests::folder::Folder;
@@ -235,6 +235,76 @@ fn a_lane_shows_an_engines_part_of_an_action() -> Result<()> {
         ensure!(action.contains(expected), "{expected}: {action}");
     }
     ensure!(browser.shown("timeline-about")?.contains("engine"), "{}", browser.shown("timeline-about")?);
+    Ok(())
+}
+
+/// A run on two jobs with 3 s in which no backend ran, the last at its end. Each backend, with start and end in seconds, had
+/// the processor for half of its time.
+fn run_of(backends: [(u64, u64); 3], wall: u64) -> RunRecord {
+    let mut kept = action(3, "kept.o", 0, None);
+    kept.result = ActionStatus::Kept;
+    (kept.lane, kept.start_us, kept.end_us, kept.took) = (None, None, None, ActionCost::default());
+    kept.took.spared_us = Some(4_000_000);
+    let backend = |(id, (start, end)): (usize, (u64, u64))| {
+        let interval = Interval { start: start * 1_000_000, end: end * 1_000_000 };
+        let mut action = action(id, &format!("m{id}.o"), interval.length() / 2, None);
+        (action.start_us, action.end_us, action.worker) = (Some(interval.start), Some(interval.end), None);
+        action.phases.command = Some(interval);
+        action
+    };
+    let phase = PhaseRecord { name: "thin link".to_owned(), start_us: 500_000, end_us: Some(1_000_000) };
+    RunRecord {
+        version: 1,
+        jobs: Some(2),
+        wall_us: wall * 1_000_000,
+        exit_code: Some(0),
+        phases: vec![phase],
+        actions: backends.into_iter().enumerate().map(backend).chain([kept]).collect(),
+        ..RunRecord::default()
+    }
+}
+
+#[test]
+fn the_estimate_for_a_runs_own_workers_is_its_own_time() -> Result<()> {
+    let folder = Folder::create(Toolchain::from_env()?, "behaviour/report-agrees")?;
+    let browser = Browser::start()?;
+    let estimate = |workers: &str| -> Result<f64> {
+        let slide = format!(
+            "(e => {{ for (e.value = 0; document.getElementById('workers-value').textContent !== {workers:?}; e.value++) e.dispatchEvent(new Event('input')); }})(document.getElementById('workers'))"
+        );
+        browser.ask(&slide)?;
+        browser.text("document.getElementById('what-if-result').dataset.us")?.parse().context("microseconds")
+    };
+    let page = |run: &RunRecord| -> Result<String> {
+        folder.write("record.json", run.to_bytes())?;
+        said(&folder.path, &["report", "record.json"])?;
+        open(&browser, &folder.path.join("report.html"))?;
+        browser.shown("what-if-run")
+    };
+    let own = page(&run_of([(1, 5), (1, 3), (3, 5)], 7))?;
+    ensure!(own.starts_with("The run itself took 7.0 s with 2 workers: the large ring."), "{own}");
+    ensure!(own.contains("These backends took 8.0 s, of which 4.0 s on a processor"), "{own}");
+    ensure!(estimate("2 workers")? == 7e6 && estimate("1 worker")? == 11e6);
+    let told = said(&folder.path, &["inspect", "record.json"])?;
+    ensure!(told.contains("number of workers: 1: 15.0 s, 2: 9.0 s"), "{told}");
+    browser.ask("(e => { e.value = 'all'; e.dispatchEvent(new Event('input')); })(document.getElementById('backends'))")?;
+    ensure!(estimate("2 workers")? == 9e6, "the kept object's backend is among all");
+
+    // Another link held one of the two all the time.
+    let mut run = run_of([(1, 5), (5, 7), (7, 9)], 11);
+    run.waited.others_us = 8_000_000;
+    let own = page(&run)?;
+    ensure!(
+        own.starts_with("The run itself took 11.0 s with 2 workers, of which others held 1.0 on average"),
+        "{own}"
+    );
+    ensure!(estimate("1 worker")? == 11e6, "with the one that was left");
+    // It held the memory of all, too, for two more seconds.
+    run = RunRecord { wall_us: 13_000_000, ..run };
+    run.waited.idle_us = 2_000_000;
+    let own = page(&run)?;
+    ensure!(own.contains("It waited 2.0 s for others with no backend running"), "{own}");
+    ensure!(estimate("1 worker")? == 11e6, "without the wait");
     Ok(())
 }
 

@@ -7,7 +7,7 @@ use std::fmt;
 use std::time::Duration;
 
 use distlto_prepare::text::printable;
-use distlto_record::inspect::{Inspection, counted, linker_time, longest_first};
+use distlto_record::inspect::{Inspection, ModuleFacts, counted, linker_time, longest_first};
 use distlto_record::progress::text::human;
 use serde::Serialize;
 
@@ -37,6 +37,8 @@ pub(super) struct Edit {
 struct EditedBackend {
     module: String,
     cpu_us: Option<u64>,
+    /// Its time on its worker.
+    took_us: Option<u64>,
     /// How many functions it imports from the edited module, if its shard is kept.
     functions: Option<u64>,
     instructions: Option<u64>,
@@ -48,24 +50,24 @@ impl Edit {
         let edited = &seen.modules[number].label;
         let labels = seen.modules.iter().map(|module| module.label.as_str());
         let numbers: HashMap<&str, usize> = labels.zip(0..).collect();
-        let backend = |label: &String, cpu_us| {
+        let backend = |facts: &ModuleFacts| {
+            let &ModuleFacts { ref label, cpu_us, took_us, .. } = facts;
             let taken = (label != edited)
                 .then(|| counts(&shard_of(seen, *numbers.get(label.as_str())?)?, edited))
                 .flatten();
             let (functions, instructions) = taken.unzip();
-            EditedBackend { module: label.clone(), cpu_us, functions, instructions }
+            EditedBackend { module: label.clone(), cpu_us, took_us, functions, instructions }
         };
-        let mut backends: Vec<EditedBackend> =
-            inspection.edit_runs(number).map(|facts| backend(&facts.label, facts.cpu_us)).collect();
+        let mut backends: Vec<EditedBackend> = inspection.edit_runs(number).map(backend).collect();
         backends.sort_by_key(|one| (one.module != *edited, std::cmp::Reverse(one.cpu_us)));
-        let times: Vec<u64> = backends.iter().filter_map(|one| one.cpu_us).collect();
+        let took = backends.iter().filter_map(|one| one.took_us).collect();
         let jobs = seen.runs.iter().rev().find_map(|run| run.jobs).unwrap_or(1).max(1);
         Self {
             version: VERSION,
             module: edited.clone(),
+            cpu_us: backends.iter().filter_map(|one| one.cpu_us).sum(),
             backends,
-            cpu_us: times.iter().sum(),
-            wall_us: longest_first(times, jobs),
+            wall_us: longest_first(took, jobs),
             jobs,
             linker_us: seen.runs.iter().rev().find(|run| run.exit_code == Some(0)).and_then(linker_time),
         }
@@ -101,7 +103,8 @@ impl fmt::Display for Edit {
             out,
             "importers run if what they take from it changes; after the edit `distlto link --dry-run` says it exactly"
         )?;
-        for EditedBackend { module, cpu_us, functions, instructions } in self.backends.iter().take(SHOWN) {
+        for EditedBackend { module, cpu_us, functions, instructions, .. } in self.backends.iter().take(SHOWN)
+        {
             let takes = match (functions, instructions) {
                 _ if *module == self.module => "  the module itself".to_owned(),
                 (Some(functions), Some(instructions)) => {

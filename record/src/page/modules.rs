@@ -21,6 +21,7 @@ pub(super) fn columns(inspection: &Inspection, map: &Map) -> String {
     modules.iter().for_each(|module| block.number(module.own_instructions));
     modules.iter().for_each(|module| block.number(module.imported_instructions));
     modules.iter().for_each(|module| block.known(module.cpu_us));
+    modules.iter().for_each(|module| block.known(module.took_us));
     modules.iter().for_each(|module| block.known(module.peak_memory));
     places(&mut block, &map.modules);
     map.directories.iter().for_each(|directory| block.number(directory.depth as u64));

@@ -10,12 +10,12 @@ use distlto_prepare::text::printable;
 use serde_json::{Value, json};
 
 use crate::action::{ActionRecord, Interval};
-use crate::inspect::Inspection;
+use crate::inspect::{Inspection, linker_time};
 use crate::page::block::PageBlock;
 use crate::page::critical_path::{CriticalStep, path};
 use crate::page::time_trace::TimeTrace;
 use crate::report::Origin;
-use crate::run::RunRecord;
+use crate::run::{RunRecord, SlotWaits};
 use crate::trace::{Lane, lanes};
 
 /// Returns the facts of a run, and its actions as a block.
@@ -41,6 +41,7 @@ pub(super) fn of(run: &RunRecord, inspection: &Inspection, traces: &[TimeTrace])
         "wall_us": run.wall_us,
         "exit_code": run.exit_code,
         "jobs": run.jobs,
+        "around": run.engines.is_empty().then(|| around(run)),
         "actions": run.actions.len(),
         "lanes": lanes.len(),
         "phases": phases.collect::<Vec<_>>(),
@@ -171,4 +172,11 @@ fn why(action: &ActionRecord) -> String {
     let reasons: Vec<String> = action.why.iter().map(ToString::to_string).collect();
     let because = action.because.iter().cloned();
     reasons.into_iter().chain(because).collect::<Vec<_>>().join("; ")
+}
+
+/// Returns the time around the backends of a run, and how many of its jobs others held on average meanwhile.
+fn around(run: &RunRecord) -> Value {
+    let SlotWaits { others_us, make_us, idle_us } = run.waited;
+    let held = others_us.saturating_add(make_us) as f64 / run.backends_us().max(1) as f64;
+    json!({ "linker_us": linker_time(run), "idle_us": idle_us, "held": held })
 }

@@ -204,6 +204,7 @@ mod tests {
             imports: Vec::new(),
             importers: 0,
             cpu_us: Some(time),
+            took_us: Some(time),
             peak_memory: None,
         }
     }
