@@ -142,6 +142,13 @@ pub enum Miss {
     Failed(LinkError),
 }
 
+/// Returns how many of the `known` modules of the last link will miss, if as large a share of those to come does as of the
+/// `asked` ones.
+fn expected_misses(known: usize, asked: usize, misses: usize) -> usize {
+    let rest = known.saturating_sub(asked);
+    misses + (rest * misses).div_ceil(asked.max(1))
+}
+
 impl From<Unfit> for Miss {
     fn from(unfit: Unfit) -> Self {
         match unfit {
@@ -223,12 +230,21 @@ impl<'scope> Hearing<'scope, '_, '_> {
             Some(found) => self.hit(question, id, (key, flags), dwo, &shard, found),
             None => self.miss(question, id, (key, flags), dwo, &shard),
         };
+        self.expect();
         match answered {
             Ok(()) => Ok(()),
             Err(Miss::Unfit(why)) => self.leave(question, id, &why),
             Err(Miss::Nameless(error)) => self.begin_anew(question.ticket, error),
             Err(Miss::Failed(error)) => self.fail(question.ticket, error),
         }
+    }
+
+    /// Tells the run how many backends may come, since the linker asks for a few at a time.
+    fn expect(&self) {
+        let Some((arrivals, _)) = &self.run else { return };
+        let shared = lock(self.shared);
+        let known = self.answering.earlier.count();
+        arrivals.expect(expected_misses(known, shared.modules.len(), shared.actions.len()));
     }
 
     /// Ends the link.
@@ -542,4 +558,18 @@ pub fn read(file: Option<File>) -> std::io::Result<Vec<u8>> {
     file.rewind()?;
     file.read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::expected_misses;
+
+    #[test]
+    fn modules_to_come_miss_like_those_that_came() {
+        assert_eq!(expected_misses(0, 3, 3), 3, "nothing is known of a first link");
+        assert_eq!(expected_misses(232, 1, 1), 232);
+        assert_eq!(expected_misses(232, 100, 50), 50 + 66);
+        assert_eq!(expected_misses(232, 231, 1), 2);
+        assert_eq!(expected_misses(232, 240, 9), 9, "modules were added");
+    }
 }

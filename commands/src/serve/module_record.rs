@@ -122,6 +122,11 @@ impl PreviousModules {
         self.contents.get_or_init(|| contents().collect()).contains(content)
     }
 
+    /// Returns how many modules there are.
+    pub fn count(&self) -> usize {
+        self.modules().all.len()
+    }
+
     /// Returns the module with this label.
     pub fn last(&self, label: &str) -> Option<&RecordedObject> {
         let Modules { all, by_label, .. } = self.modules();
