@@ -16,7 +16,7 @@ use distlto_executor::execute::process::{Child, Command, Spawner};
 use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_executor::run::{self, NoHooks};
 use distlto_planner::dtlto::{self, cost};
-use distlto_record::progress::PlainProgress;
+use distlto_record::progress::{PlainProgress, Style};
 
 /// Starts commands through other ones.
 struct Launcher {
@@ -50,7 +50,7 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
     // The costliest job begins first; without costs they run in the order of the link line.
     cost::set_costs(&mut file, None);
 
-    let progress = PlainProgress::new(io::stderr(), false);
+    let progress = PlainProgress::new(io::stderr(), Style::default());
     let mut options = run::RunOptions::new(&launcher, &cancel, &progress);
     options.jobs = jobs;
     let report = run::run(&file.graph, &file.jobs, &options, &NoHooks);

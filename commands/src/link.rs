@@ -72,7 +72,7 @@ pub fn link(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<
     // The command itself reports a response file that cannot be read.
     let expanded = given.expanded().unwrap_or(command);
     if let Some((asked, link)) = thin_link_alone(&given)? {
-        let done = index_only::perform(&asked, &link, &runner, options.run.verbose);
+        let done = index_only::perform(&asked, &link, &runner, options.run.verbose > 0);
         return done.or_else(|error| tool_failure(error, cancel));
     }
     if let Some(source) = &options.flags_from {
@@ -233,7 +233,7 @@ fn leave_unchanged(
     unchanged.renew(state.directory())?;
     stats::count(&LinkUsage { unchanged: true, ..stats::without_record(output) });
     nothing_to_do(options, reporter);
-    if options.run.verbose && !options.run.json {
+    if options.run.verbose > 0 && !options.run.json {
         say(format_args!("distlto: {output}: nothing to do"));
     }
     Ok(0)
@@ -278,7 +278,7 @@ impl Session<'_> {
 
     /// Prints the numbers of modules, imports and outdated backends, with `-v`.
     pub(crate) fn summarise(&self, modules: usize, imports: usize, stale: usize) {
-        if !self.options.run.verbose || self.options.run.json {
+        if self.options.run.verbose == 0 || self.options.run.json {
             return;
         }
         // Those that a cache had did not run.

@@ -233,7 +233,7 @@ impl Round<'_> {
         if self.args.run.json {
             self.reporter.report(ProgressEvent::Planned(Plan { actions: 0, cost: 0, jobs: 0 }));
             self.reporter.report(ProgressEvent::Ended(Counts::default(), Duration::ZERO));
-        } else if self.args.run.verbose {
+        } else if self.args.run.verbose > 0 {
             say(format_args!("distlto: {}: nothing to do", self.input.path()));
         }
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clap::builder::{BoolishValueParser, OsStringValueParser, TypedValueParser};
 use clap::parser::ValueSource;
-use clap::{ArgMatches, Args, FromArgMatches};
+use clap::{ArgAction, ArgMatches, Args, FromArgMatches};
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::message::note;
 use distlto_prepare::private::{self, Reach};
@@ -100,9 +100,9 @@ pub struct RunArgs {
     /// docs/executor.md.
     #[arg(long, env = "DISTLTO_NO_WARM", value_parser = BoolishValueParser::new(), hide_short_help = true)]
     pub no_warm: bool,
-    /// Print each command and its cost
-    #[arg(short, long, conflicts_with = "quiet")]
-    pub verbose: bool,
+    /// Print each action and a summary; -vv prints commands too
+    #[arg(short, long, action = ArgAction::Count, conflicts_with = "quiet")]
+    pub verbose: u8,
     /// Print failures and the compilers' warnings, and nothing else
     #[arg(short, long)]
     pub quiet: bool,
@@ -160,10 +160,11 @@ impl FromArgMatches for Given {
                 continue;
             }
             if !arg.get_action().takes_values() {
-                if !matches.get_flag(id) {
-                    continue;
-                }
-                words.push(format!("--{name}").into_bytes());
+                let times = match arg.get_action() {
+                    ArgAction::Count => matches.get_count(id).into(),
+                    _ => matches.get_flag(id).into(),
+                };
+                words.extend(std::iter::repeat_n(format!("--{name}").into_bytes(), times));
                 continue;
             }
             let is_path = arg.get_value_parser().type_id() == TypeId::of::<PathBuf>();
@@ -411,7 +412,7 @@ impl RunArgs {
 
     /// Returns the style of messages during the run.
     pub fn style(&self) -> Style {
-        Style { json: self.json, verbose: self.verbose, quiet: self.quiet }
+        Style { json: self.json, verbose: self.verbose > 0, commands: self.verbose > 1, quiet: self.quiet }
     }
 
     /// Returns a reporter, which prints the progress and records it for a trace.

@@ -45,7 +45,7 @@ impl Options {
     /// Returns them in the spelling of `distlto-distribute`. Without `verbose` it prints no hints, which are about
     /// options of lld.
     pub fn words(&self) -> Vec<String> {
-        let mut words = vec![if self.verbose { "--verbose" } else { "--quiet" }.to_owned()];
+        let mut words = vec![if self.verbose { "-vv" } else { "--quiet" }.to_owned()];
         words.extend(self.keep_going.then(|| "--keep-going".to_owned()));
         words.extend(self.jobs.map(|jobs| format!("--jobs={jobs}")));
         words.extend(self.log.as_ref().map(|log| format!("--log={log}")));
@@ -117,7 +117,7 @@ mod tests {
             log: Some("l".into()),
         };
         let parsed = parsed.unwrap();
-        assert_eq!(parsed.words(), ["--verbose", "--jobs=4", "--log=l"]);
+        assert_eq!(parsed.words(), ["-vv", "--jobs=4", "--log=l"]);
         assert_eq!(parsed, expected);
         for none in ["distlto", "distlto:", "distlto:,", ""] {
             assert_eq!(Options::parse("", none).unwrap(), Options::default(), "{none}");

@@ -163,8 +163,10 @@ impl Progress for Silent {
 pub struct Style {
     /// Events as JSON lines on standard output.
     pub json: bool,
-    /// A line for every action.
+    /// A line for every action, and a summary.
     pub verbose: bool,
+    /// The commands of verbose lines too.
+    pub commands: bool,
     /// Failures and warnings alone.
     pub quiet: bool,
 }

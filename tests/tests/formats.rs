@@ -82,7 +82,7 @@ fn alone(folder: &Folder, format: Format) -> Result<Vec<u8>> {
 
 fn is_served(name: &str, format: Format) -> Result<()> {
     let folder = project(name, format)?;
-    let ran = |text: &str| text.lines().filter(|line| line.starts_with("+ ")).count();
+    let ran = |text: &str| text.lines().filter(|line| line.contains("] opt ")).count();
     let served = || -> Result<String> {
         let ended = succeed(&mut link(&folder, format, Some(&["link", "-v"]))?)?;
         Ok(String::from_utf8_lossy(&ended.stderr).into_owned())

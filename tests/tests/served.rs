@@ -126,7 +126,7 @@ fn remarks_are_those_of_the_linker_alone() -> Result<()> {
 fn members_are_known_by_content_wherever_they_are() -> Result<()> {
     let folder = mixed("moved-members")?;
     let link = || -> Result<Vec<String>> {
-        let output = succeed(&mut link_mixed(&folder, &["-v"], &["-o", "program"])?)?;
+        let output = succeed(&mut link_mixed(&folder, &["-vv"], &["-o", "program"])?)?;
         let said = String::from_utf8(output.stderr)?;
         let backends = said.lines().filter(|line| line.contains("-fthinlto-index="));
         Ok(backends.map(|line| line.rsplit("objects/").next().unwrap_or_default().to_owned()).collect())
@@ -365,7 +365,7 @@ fn what_dtlto_leaves_out_reaches_backends_or_is_left_to_the_linker() -> Result<(
     ensure!(is_said && !distlto::state_dir(&project.path("program"))?.exists(), "{said}");
     ensure!(project.say()? == "2\n");
     project.flags = vec!["-no-pie".to_owned(), "-Wl,-mllvm,-inline-threshold=7".to_owned()];
-    let output = succeed(&mut project.link_with(&["-v"])?)?;
+    let output = succeed(&mut project.link_with(&["-vv"])?)?;
     let said = String::from_utf8_lossy(&output.stderr);
     let backend = said.lines().find(|line| line.contains("-fthinlto-index=") && line.contains("part.o"));
     let backend = backend.with_context(|| format!("no backend's command in\n{said}"))?;
@@ -378,7 +378,7 @@ fn what_dtlto_leaves_out_reaches_backends_or_is_left_to_the_linker() -> Result<(
 fn options_of_ours_reach_the_compiler() -> Result<()> {
     let mut project = project("options")?;
     project.flags = vec!["-Wl,--thinlto-jobs=3".to_owned(), "-Wl,--dependency-file=program.d".to_owned()];
-    let options = ["-v", "-j", "1", "--backend-arg=-DFROM_US"];
+    let options = ["-vv", "-j", "1", "--backend-arg=-DFROM_US"];
     let output = succeed(&mut project.link_with(&options)?)?;
     let said = String::from_utf8_lossy(&output.stderr);
     let backend = said.lines().find(|line| line.contains("-fthinlto-index=")).unwrap_or_default();
@@ -394,7 +394,7 @@ fn a_stand_in_is_started_by_the_linker_too() -> Result<()> {
     let plain = project.plain_link()?;
     symlink(distlto::binary()?, project.path("distlto-clang-22"))?;
     let mut link = Command::new(project.path("distlto-clang-22"));
-    link.args(plain.get_args()).current_dir(&project.folder.path).env("DISTLTO_LINK_OPTIONS", "-v");
+    link.args(plain.get_args()).current_dir(&project.folder.path).env("DISTLTO_LINK_OPTIONS", "-vv");
     let output = capture(&mut link)?;
     let said = told(&link, &output);
     ensure!(output.status.success() && said.contains("--thinlto-emit-index-files"), "{said}");

@@ -15,7 +15,8 @@ fn plain(page: &[u8]) -> String {
 fn options_of(help: &str) -> Vec<String> {
     let listed = help.lines().filter(|line| line.trim_start().starts_with('-'));
     let words = listed.flat_map(|line| line.split_whitespace().take_while(|word| word.starts_with('-')));
-    words.map(|word| word.trim_end_matches(',').to_owned()).collect()
+    // Dots are behind an option that may be repeated.
+    words.map(|word| word.trim_end_matches([',', '.']).to_owned()).collect()
 }
 
 fn check(command: &mut Command, pages: &[Page], seen: &mut Vec<String>) {

@@ -109,7 +109,8 @@ pub(crate) fn print(
 /// Returns the reporter of a link. In a dry run it is quiet, but for notes with `-v` and without JSON.
 pub(crate) fn reporter(options: &LinkOptions) -> Result<Reporter, LinkError> {
     if options.dry_run {
-        let style = Style { quiet: true, verbose: options.run.verbose && !options.run.json, json: false };
+        let verbose = options.run.verbose > 0 && !options.run.json;
+        let style = Style { quiet: true, verbose, ..Style::default() };
         return Ok(Reporter::new(Profile::COMMAND, style, None, None)?);
     }
     Ok(options.run.reporter(Profile::COMMAND)?)

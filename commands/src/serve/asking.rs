@@ -310,7 +310,7 @@ impl Service<'_> {
         let name = lossy(&self.command[0]);
         let is_build = program(&name, self.command.get(1).map(Vec::as_slice)) == ProgramKind::OtherDriver;
         // A build prints too.
-        let is_quiet = is_build && !(options.verbose || options.quiet || options.json);
+        let is_quiet = is_build && !(options.verbose > 0 || options.quiet || options.json);
         let more = [(true, "--own-store"), (is_quiet, "--quiet"), (is_completed, "--complete-shards")];
         let more = more.into_iter().filter(|(is_given, _)| *is_given).map(|(_, word)| word.into());
         let arguments = implied.into_iter().chain(options.given.words()).chain(more);
@@ -366,7 +366,7 @@ impl Service<'_> {
                 "--thinlto-cache-dir has no effect: objects are kept in the link's state",
             ));
         }
-        if self.options.run.verbose && !self.options.run.json {
+        if self.options.run.verbose > 1 && !self.options.run.json {
             let all = link.linker.iter().chain(link.line.words()).chain(&words);
             let line: Vec<String> = all.map(|word| lossy(word)).collect();
             say(format_args!("distlto: {}", shell_line(line.iter().map(String::as_str))));

@@ -8,7 +8,7 @@ use distlto_executor::cancel::Cancel;
 use distlto_executor::run::{Hooks, Made, NoHooks, RunOptions, run};
 use distlto_executor::schedule::Policy;
 use distlto_planner::graph::{ActionGraph, ActionId};
-use distlto_record::progress::{JsonProgress, PlainProgress, Progress};
+use distlto_record::progress::{JsonProgress, PlainProgress, Progress, Style};
 use distlto_record::report::Failure;
 use serde_json::Value;
 
@@ -156,7 +156,7 @@ fn json_events() {
 
 #[test]
 fn plain_lines_are_whole_and_few() {
-    let text = told(|out| Box::new(PlainProgress::new(out, false)));
+    let text = told(|out| Box::new(PlainProgress::new(out, Style::default())));
     let lines: Vec<_> = text.lines().collect();
     let expected = [
         "error: why",

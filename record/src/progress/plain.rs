@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::io::Write;
 
 use super::{
-    Progress, ProgressEvent, ProgressStep, again_text, failure_text, put, retried_text,
+    Progress, ProgressEvent, ProgressStep, Style, again_text, failure_text, put, retried_text,
     text::{human, printable},
     verb,
 };
@@ -15,14 +15,16 @@ use crate::report::{Counts, Measured, Origin};
 pub struct PlainProgress<W> {
     out: RefCell<W>,
     verbose: bool,
+    commands: bool,
     total: Cell<usize>,
     ended: Cell<usize>,
 }
 
 impl<W: Write> PlainProgress<W> {
     /// Lines go to `out`.
-    pub fn new(out: W, verbose: bool) -> Self {
-        Self { out: RefCell::new(out), verbose, total: Cell::new(0), ended: Cell::new(0) }
+    pub fn new(out: W, style: Style) -> Self {
+        let (verbose, commands) = (style.verbose && !style.quiet, style.commands && !style.quiet);
+        Self { out: RefCell::new(out), verbose, commands, total: Cell::new(0), ended: Cell::new(0) }
     }
 
     fn put(&self, text: &str) {
@@ -55,7 +57,7 @@ impl<W: Write> Progress for PlainProgress<W> {
                 self.ended.set(0);
             }
             ProgressEvent::Grown(plan) => self.total.set(plan.actions),
-            ProgressEvent::Started(step) if self.verbose => self.put(&format!("+ {}\n", step.command)),
+            ProgressEvent::Started(step) if self.commands => self.put(&format!("+ {}\n", step.command)),
             ProgressEvent::Finished(step, measured, warnings) => self.finished(step, measured, warnings),
             ProgressEvent::Failed(_, failure) => {
                 self.ended.set(self.ended.get() + 1);
@@ -95,7 +97,8 @@ mod tests {
     #[test]
     fn a_line_has_the_total_of_its_moment() {
         let mut out = Vec::new();
-        let progress = PlainProgress::new(&mut out, true);
+        let style = Style { verbose: true, ..Style::default() };
+        let progress = PlainProgress::new(&mut out, style);
         let plan = Plan { actions: 1, cost: 1, jobs: 1 };
         let finish = |id| {
             let step = ProgressStep { id, kind: ActionKind::Opt, label: "m", cost: 1, lane: 0, command: "" };

@@ -89,7 +89,7 @@ impl Reporter {
         let inner: Box<dyn Progress + Send> = match style {
             Style { json: true, .. } => Box::new(JsonProgress::new(io::stdout())),
             _ if logs && draws() => Box::new(TerminalProgress::new(recorded.clone())),
-            _ => Box::new(PlainProgress::new(io::stderr(), style.verbose && !style.quiet)),
+            _ => Box::new(PlainProgress::new(io::stderr(), style)),
         };
         let ticker =
             (logs && !draws()).then(|| Ticker::new(recorded.clone(), profile.program, PERIOD, io::stderr()));

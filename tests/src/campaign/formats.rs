@@ -231,7 +231,7 @@ fn program(
 /// Counts the backends that ran, from distlto's output.
 fn ran(text: &str) -> usize {
     let count = |end: &str| text.lines().filter(|line| line.contains(end)).count();
-    text.lines().filter(|line| line.starts_with("+ ")).count().saturating_sub(count("(from the cache)"))
+    text.lines().filter(|line| line.contains("] opt ")).count().saturating_sub(count("(from the cache)"))
 }
 
 /// A program's directory.

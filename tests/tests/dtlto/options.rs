@@ -93,9 +93,13 @@ fn an_untold_link_is_silent_and_a_verbose_one_is_not() -> Result<()> {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
+    for (verbose, commands) in [("-v", 0), ("-vv", 3)] {
+        let said = String::from_utf8(succeed(&mut small.link(&[verbose])?)?.stderr)?;
+        ensure!(said.lines().filter(|line| line.starts_with("+ cd ")).count() == commands, "{said}");
+        ensure!(said.contains("[3/3] opt "), "{said}");
+    }
     let output = succeed(&mut small.link(&["-v"])?)?;
     let said = String::from_utf8(output.stderr)?;
-    ensure!(said.lines().filter(|line| line.starts_with("+ cd ")).count() == 3, "{said}");
     ensure!(said.contains("distlto-distribute: out/program: 3 backends in "), "{said}");
     Ok(())
 }

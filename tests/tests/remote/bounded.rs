@@ -79,7 +79,7 @@ impl Drop for Process {
 fn link_while(happens: impl Fn(&Process) -> Result<()>, options: &[&str]) -> Result<(String, Checkout)> {
     let process = Process::start(&["--hold"])?;
     let checkout = Checkout::new()?;
-    let words = [&["-j1", "-v", "--remote", &process.url, "--remote-retry-time=1s"], options].concat();
+    let words = [&["-j1", "-vv", "--remote", &process.url, "--remote-retry-time=1s"], options].concat();
     let mut command = checkout.link(&words)?;
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
     let mut lines = BufReader::new(child.stderr.take().context("it was asked for")?).lines();
