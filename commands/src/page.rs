@@ -20,6 +20,7 @@ use thiserror::Error;
 use crate::diff::last_two;
 use crate::inspect::answers;
 use crate::link_description::{LinkDescription, LinkDescriptionError};
+use crate::stats;
 
 /// lld's suffix, after the output's name, for the file that it writes for `--time-trace`.
 const TRACE: &str = ".time-trace";
@@ -85,6 +86,7 @@ pub fn run(args: &ReportArgs) -> Result<u8, ReportError> {
     let answers = answers(&seen, &inspection);
     let knows_imports = seen.modules.iter().any(|module| module.imports.is_some());
     let traces = args.traces(&seen)?;
+    let history = stats::history(&seen.runs);
     let (old, new) = match &args.compare {
         Some(old) => (Some(LinkDescription::find(old, folder)?.side()), seen.side()),
         None if seen.runs.len() > 1 => {
@@ -101,6 +103,7 @@ pub fn run(args: &ReportArgs) -> Result<u8, ReportError> {
         run: new.run.as_ref(),
         earlier: old.as_ref().and_then(|old| old.run.as_ref()),
         difference: difference.as_deref(),
+        history: &history,
         traces: &traces,
     }
     .to_html();

@@ -13,6 +13,7 @@ use distlto_prepare::io_error::IoError;
 use distlto_prepare::json_lines::{self, JsonLines};
 use distlto_prepare::text::printable;
 use distlto_prepare::write::{remove, to_standard_output};
+use distlto_record::run::RunRecord;
 use distlto_record::usage::{LinkUsage, UsageTotals};
 use miette::Diagnostic;
 use thiserror::Error;
@@ -88,6 +89,18 @@ pub fn count(link: &LinkUsage) {
     }
     // A full disk fails no link.
     let _ = file.append(link);
+}
+
+/// The links of the output of `runs`, the oldest first: those that were counted, and those of the records themselves.
+pub fn history(runs: &[RunRecord]) -> Vec<LinkUsage> {
+    let mut links: Vec<LinkUsage> = runs.iter().map(LinkUsage::of).collect();
+    let counted = own_cache().map(|cache| JsonLines::new(&cache.join(FILE), HEADER).read::<LinkUsage>());
+    if let Some(place) = links.last().map(LinkUsage::place) {
+        links.extend(counted.into_iter().flatten().filter(|link| link.place() == place));
+    }
+    links.sort_by_key(|link| link.begun_ms);
+    links.dedup_by_key(|link| link.begun_ms);
+    links
 }
 
 /// A link of this command that leaves no record: which output, and when.

@@ -1,4 +1,4 @@
-// The blocks of the page as arrays: the other side of record/src/page/{pack,modules,timeline}.rs.
+// The blocks of the page as arrays: the other side of record/src/page/{block,modules,timeline}.rs.
 
 /** The bytes of a block: base64, deflated. */
 export async function inflated(id) {
@@ -127,7 +127,7 @@ export async function run(facts, id) {
   const count = facts.actions;
   const numbers = new Numbers(await inflated(id));
   const run = { facts, count, module: numbers.known(count) };
-  for (const name of ["label", "kind", "result", "why", "worker", "failure", "cache"]) run[name] = numbers.column(count);
+  for (const name of ["label", "kind", "result", "why", "reason", "worker", "failure", "cache"]) run[name] = numbers.column(count);
   run.time = numbers.known(count);
   run.memory = numbers.known(count);
   run.object = numbers.column(count);

@@ -1,20 +1,32 @@
 // The page of a report: shows the answers at once, and the rest when the data is there. record/src/page.rs writes the data.
 
+import { follow, keep, toModule } from "./address.js";
 import { distributions } from "./charts.js";
 import * as data from "./data.js";
 import { links, line, searchField, show } from "./focus.js";
+import { classes, found } from "./kinds.js";
 import { ModuleMap, about } from "./map.js";
-import { byId, counted, element, time } from "./text.js";
+import { past } from "./past.js";
+import { ModuleTable } from "./table.js";
+import { byId, counted, element, facts, time } from "./text.js";
 import { Timeline } from "./timeline.js";
 import { whatIf } from "./whatif.js";
 
 const json = (id) => JSON.parse(byId(`data-${id}`).textContent);
 const sentences = (list, lines) => list.replaceChildren(...lines.map((text) => element("li", {}, text)));
 
+/** A tile: a name, a value, a detail, and the module that it leads to. */
+function tile({ name, value, detail, module }) {
+  const said = module === undefined ? element("span", { className: "name" }, detail) : element("a", { className: "name", href: toModule(module) }, detail);
+  return element("div", { className: "tile" }, element("dt", {}, name), element("dd", {}, element("strong", { className: "name" }, value), said));
+}
+
 function answers() {
   const first = json("first");
   byId("title").textContent = first.output;
   document.title = `${first.output}: distlto report`;
+  facts(byId("about"), first.about);
+  byId("tiles").replaceChildren(...first.tiles.map(tile));
   sentences(byId("answers"), first.lines);
   performance.mark("answers");
 }
@@ -31,7 +43,9 @@ function outcomes(run, count) {
     if (Number.isNaN(run.lane[i])) kept.push(module);
     else if (run.text("result", i) === "done" && run.cache[i] !== 2) ran[module] = 1;
   }
-  const of = (module) => {
+  const text = (column) => Array.from(action, (i) => (i < 0 ? "" : run.text(column, i)));
+  const known = { ran, kept, action, found: found(run, action), why: text("why"), reason: text("reason") };
+  known.of = (module) => {
     const i = action[module];
     if (i < 0) return "no action";
     const parts = [run.text("result", i)];
@@ -40,7 +54,7 @@ function outcomes(run, count) {
     if (run.object[i] > 0) parts.push(run.object[i] === 2 ? "the object is another one" : "the object is the same");
     return parts.join(", ");
   };
-  return { ran, kept, of, action };
+  return known;
 }
 
 /** The modules whose times differ most between two runs. */
@@ -68,17 +82,31 @@ function comparison(facts, run, earlier, modules, last) {
   if (run && earlier) differences(byId("slower"), run, earlier, modules, last, outcomes(earlier, modules.count));
 }
 
-/** Shows the run, or says that there is none; gives what draws it again. */
+/** Shows the run, or says that there is none. */
 function timeline(run, earlier, modules, last, choose) {
   byId("timeline-none").hidden = run !== undefined;
   byId("timeline-all").hidden = run === undefined;
-  if (run === undefined) return () => {};
+  if (run === undefined) return null;
   byId("kept-all").hidden = last.kept.length === 0;
   byId("kept-title").textContent = `${counted(last.kept.length, "backend")} did not have to run or did not start`;
   const open = byId("kept-all");
   open.addEventListener("toggle", () => links(byId("kept"), modules.names, last.kept, choose), { once: true });
-  const shown = new Timeline(run, earlier, choose);
-  return () => shown.resize();
+  return new Timeline(run, earlier, choose);
+}
+
+/** The choices that the address may hold. */
+function linked(modules, table, lanes, paint, choose) {
+  follow({
+    colour: paint,
+    sort: (by) => table.sort(by),
+    module: (name) => {
+      const i = modules.names.indexOf(name);
+      if (i < 0) return;
+      choose(i);
+      byId("modules").scrollIntoView();
+    },
+    action: (number) => lanes?.pickAction(Number(number)),
+  });
 }
 
 async function start() {
@@ -94,23 +122,35 @@ async function start() {
   const last = run && outcomes(run, modules.count);
   const known = { facts, modules, graph: null, last };
   byId("map-about").textContent = about(modules, facts);
-  const map = new ModuleMap(modules, last?.ran, (i) => line(known, i), choose);
+  const map = new ModuleMap(modules, classes("found", known), (i) => line(known, i), choose);
   function choose(i) {
     const inList = document.activeElement?.closest(".links, #critical");
     map.focus(i);
     show(known, i, choose);
+    keep("module", modules.names[i]);
     // The list that had the button is another one; the heading is before what follows.
     if (inList || document.activeElement?.id === "lanes") byId("module-title").focus();
   }
+  const paint = (kind) => {
+    byId("colour").value = kind;
+    map.paint(classes(byId("colour").value, known));
+  };
+  byId("colour").addEventListener("input", ({ target }) => {
+    paint(target.value);
+    keep("colour", target.value);
+  });
   searchField(modules.names, choose);
-  const redraw = [() => map.resize(), timeline(run, earlier, modules, last, choose)];
+  const lanes = timeline(run, earlier, modules, last, choose);
   comparison(facts, run, earlier, modules, last);
+  past(facts.history);
   performance.mark("map");
   // What is shown is drawn before more is unpacked.
   await new Promise((done) => setTimeout(done));
   known.graph = map.graph = await data.imports(modules.count);
-  redraw.push(distributions(known), whatIf(known, run));
+  const table = new ModuleTable(known);
+  const redraw = [() => map.resize(), () => lanes?.resize(), distributions(known), whatIf(known, run)];
   if (map.focused >= 0) choose(map.focused);
+  linked(modules, table, lanes, paint, choose);
   let timer = 0;
   const again = () => {
     clearTimeout(timer);

@@ -11,19 +11,24 @@ const WHOLE = 65535;
 
 export class ModuleMap {
   /** `tell(i)` describes a module in a line; `choose(i)` is called when one is clicked or reached by arrows. */
-  constructor(modules, ran, tell, choose) {
-    Object.assign(this, { modules, ran, tell, choose, focused: -1, graph: null });
+  constructor(modules, classes, tell, choose) {
+    Object.assign(this, { modules, classes, tell, choose, focused: -1, graph: null });
     this.canvas = byId("map");
     this.tip = byId("tip");
     this.kept = document.createElement("canvas");
     this.view = { x: 0, y: 0, scale: 1 };
-    legend(byId("map-legend"), [
-      ["ran", "ran in the last run"],
-      ["same", "did not"],
-      ["importers", "imports from the chosen module"],
-      ["imports", "the chosen module imports from it"],
-    ]);
     this.listen();
+    this.paint(classes);
+  }
+
+  /** Draws the modules in the colours of these classes. */
+  paint(classes) {
+    this.classes = classes;
+    legend(byId("map-legend"), [
+      ...classes.legend,
+      ["importers", "imports from the chosen module (line)"],
+      ["imports", "the chosen module imports from it (line)"],
+    ]);
     this.resize();
   }
 
@@ -65,7 +70,7 @@ export class ModuleMap {
     const kept = this.kept.getContext("2d");
     kept.setTransform(context.getTransform());
     kept.direction = "ltr";
-    const colours = Object.fromEntries(["ran", "same", "text", "ground", "line"].map((name) => [name, colour(name)]));
+    const colours = Object.fromEntries(["text", "ground", "line"].map((name) => [name, colour(name)]));
     this.drawModules(kept, colours);
     kept.font = "11px system-ui, sans-serif";
     kept.textBaseline = "top";
@@ -84,7 +89,7 @@ export class ModuleMap {
     const [unitX, unitY] = [(columns * scale) / WHOLE, (rows * scale) / WHOLE];
     const image = context.createImageData(columns, rows);
     const pixels = new Uint32Array(image.data.buffer);
-    const inks = [pixel(colours.same), pixel(colours.ran)];
+    const inks = this.classes.colours.map((name) => pixel(colour(name)));
     pixels.fill(pixel(colours.ground));
     for (let i = 0; i < count; i++) {
       const left = Math.max(0, Math.round(lefts[i] * unitX - x * ratio));
@@ -93,7 +98,7 @@ export class ModuleMap {
       let bottom = Math.min(rows, Math.round(bottoms[i] * unitY - y * ratio));
       if (right - left > 2) right--;
       if (bottom - top > 2) bottom--;
-      const ink = inks[this.ran ? this.ran[i] : 0];
+      const ink = inks[this.classes.of[i]];
       for (let row = top; row < bottom; row++) {
         const end = row * columns + right;
         for (let at = row * columns + left; at < end; at++) pixels[at] = ink;

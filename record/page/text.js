@@ -21,6 +21,9 @@ export function size(bytes) {
   return mib < 1000 ? `${mib.toFixed(0)} MiB` : `${(mib / 1024).toFixed(1)} GiB`;
 }
 
+/** A time of a clock, by UTC. */
+export const moment = (ms) => `${new Date(ms).toISOString().replace("T", " ").slice(0, 19)} UTC`;
+
 export const number = (value) => value.toLocaleString("en");
 
 export const counted = (count, what) => `${number(count)} ${what}${count === 1 ? "" : "s"}`;

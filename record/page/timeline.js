@@ -1,6 +1,7 @@
 // The run in lanes: the linker, one for each slot, what compilers and linkers wrote of their own time, and the earlier run.
 
-import { byId, colour, element, facts, legend, number, prepared, short, size, time } from "./text.js";
+import { keep } from "./address.js";
+import { byId, colour, element, facts, legend, moment, number, prepared, short, size, time } from "./text.js";
 
 const HEAD = 22;
 
@@ -210,6 +211,16 @@ export class Timeline {
       this.draw();
     } else this.drawChosen();
     tell(byId("action"), span, this);
+    if (span.run === this.run && span.action !== undefined) keep("action", span.action);
+  }
+
+  /** Chooses an action of the run by its number. */
+  pickAction(action) {
+    const spans = this.rows.flatMap((row) => row.spans);
+    const span = spans.find((one) => one.run === this.run && one.action === action);
+    if (!span) return;
+    this.pick(span);
+    byId("timeline").scrollIntoView();
   }
 
   step(by) {
@@ -308,7 +319,7 @@ export class Timeline {
     }
     const list = [...states].map(([word, count]) => `${number(count)} ${word}`).join(", ");
     const jobs = about.jobs === null ? "" : `, at most ${about.jobs} at once`;
-    byId("timeline-about").textContent = `The run of ${new Date(about.begun_ms).toISOString().replace("T", " ").slice(0, 19)} UTC took ${time(about.wall_us)}${jobs}: ${list || "no action"}. Pale at the lower edge: what is not the command, such as looking up, sending and checking. Ctrl or Shift with the wheel zooms, dragging moves.${about.traces.length ? "" : " No time trace of a compiler or a linker is merged."}`;
+    byId("timeline-about").textContent = `The run of ${moment(about.begun_ms)} took ${time(about.wall_us)}${jobs}: ${list || "no action"}. Pale at the lower edge: what is not the command, such as looking up, sending and checking. Ctrl or Shift with the wheel zooms, dragging moves.${about.traces.length ? "" : " No time trace of a compiler or a linker is merged."}`;
     const steps = about.critical.map((step) => {
       const phase = step < 0 ? about.phases[-1 - step] : null;
       const [name, start, length] = phase ? [phase.name, phase.start, phase.end - phase.start] : [run.name(step), run.start[step], run.length[step]];

@@ -12,6 +12,7 @@
 mod block;
 mod critical_path;
 mod modules;
+mod tiles;
 mod time_trace;
 mod timeline;
 mod treemap;
@@ -24,9 +25,13 @@ use serde_json::{Value, json};
 
 use crate::inspect::Inspection;
 use crate::run::RunRecord;
+use crate::usage::LinkUsage;
 
 /// The version of the data, which page and script share.
 const VERSION: u32 = 1;
+
+/// How many links of the history a page shows.
+const HISTORY: usize = 100;
 
 /// The page as it was built, with places for data.
 const BUILT: &str = include_str!("page/built.html");
@@ -49,6 +54,8 @@ pub struct Subject<'a> {
     pub earlier: Option<&'a RunRecord>,
     /// The output of `distlto diff` for the two runs.
     pub difference: Option<&'a str>,
+    /// The links of this output so far, the oldest first.
+    pub history: &'a [LinkUsage],
     /// Time traces that compilers and linkers have written.
     pub traces: &'a [TimeTrace],
 }
@@ -61,7 +68,12 @@ impl Subject<'_> {
         let (middle, tail) = rest.split_once(data).unwrap_or((rest, ""));
         let inspection = self.inspection;
         let mut page = head.to_owned();
-        page += &in_script(&json!({ "output": printable(&inspection.output), "lines": lines(self.answers) }));
+        page += &in_script(&json!({
+            "output": printable(&inspection.output),
+            "about": self.run.map(tiles::about).unwrap_or_default(),
+            "tiles": self.run.map(|run| tiles::of(run, inspection)).unwrap_or_default(),
+            "lines": lines(self.answers),
+        }));
         page += middle;
         self.data(&mut page);
         page += tail;
@@ -87,6 +99,7 @@ impl Subject<'_> {
             "knows_imports": self.knows_imports,
             "runs": about.iter().map(|(facts, _)| facts).collect::<Vec<_>>(),
             "difference": self.difference.map(lines),
+            "history": self.history.iter().rev().take(HISTORY).collect::<Vec<_>>(),
         });
         block(page, "facts", "application/json", &in_script(&facts));
         block(page, "names", "text/plain", &modules::names(inspection, &map));

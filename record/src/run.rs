@@ -36,6 +36,9 @@ pub struct RunRecord {
     pub process: u32,
     /// Its command line. Bytes that are not UTF-8 are replaced.
     pub command_line: Vec<String>,
+    /// The name of the machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// Where it ran.
     pub directory: String,
     /// Where the linker ran, if elsewhere: paths of the link are relative to that.

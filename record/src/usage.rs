@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::iter::Sum;
 use std::ops::AddAssign;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -21,7 +22,7 @@ pub struct LinkUsage {
     pub begun_ms: u64,
     /// Where the command ran.
     pub directory: String,
-    /// The linked file.
+    /// The linked file, in that directory unless it is absolute.
     pub output: String,
     /// Its numbers.
     #[serde(flatten)]
@@ -78,13 +79,15 @@ impl LinkUsage {
         let kept = run.actions.iter().filter(|action| results.contains(&action.result));
         let summary = Summary::of(run, run.wall_us);
         let remote = summary.on_engine as u64;
+        let linker = Path::new(run.linker_directory.as_deref().unwrap_or_default());
+        let output = linker.join(run.output.as_deref().unwrap_or_default());
         let failed = run.exit_code != Some(0);
         // A failed link has no record of its kept objects.
         let spared = run.actions.iter().filter(|_| !failed).filter_map(|action| action.took.spared_us);
         Self {
             begun_ms: run.begun_ms,
             directory: run.directory.clone(),
-            output: run.output.clone().unwrap_or_default(),
+            output: output.display().to_string(),
             counts: UsageCounts {
                 ran: (summary.ran as u64).saturating_sub(remote),
                 remote,
@@ -99,6 +102,13 @@ impl LinkUsage {
             unoptimised: false,
             passed_through: None,
         }
+    }
+}
+
+impl LinkUsage {
+    /// The linked file from any directory.
+    pub fn place(&self) -> PathBuf {
+        Path::new(&self.directory).join(&self.output).components().collect()
     }
 }
 

@@ -69,6 +69,32 @@ impl Change {
     }
 }
 
+impl ChangeKind {
+    /// Returns the noun for it, where reasons are counted.
+    pub fn noun(self) -> &'static str {
+        match self {
+            Self::FirstTime => "first time",
+            Self::Requested => "asked for",
+            Self::OutputMissing => "object missing",
+            Self::OutputChanged => "object changed",
+            Self::Command => "command",
+            Self::Compiler => "compiler",
+            Self::Flags => "flags",
+            Self::Module => "module",
+            Self::Shard => "thin link's decisions",
+            Self::Import => "import",
+            Self::Input | Self::InputAdded | Self::InputRemoved => "other input",
+            Self::Dependency => "dependency",
+            Self::NotKnown => "not known",
+        }
+    }
+}
+
+/// Returns the change that explains most: that of a thing of the user's own rather than of a decision that follows from it.
+pub fn main_reason(why: &[Change]) -> Option<&Change> {
+    why.iter().min_by_key(|change| matches!(change.what, ChangeKind::Shard | ChangeKind::Dependency))
+}
+
 /// Returns whether imports, or the thin link's decisions about them, are the only reasons.
 pub fn is_imports_only(why: &[Change]) -> bool {
     !why.is_empty() && why.iter().all(|change| matches!(change.what, ChangeKind::Import | ChangeKind::Shard))

@@ -65,6 +65,10 @@ fn a_link_is_looked_at_by_keys_alone() -> Result<()> {
     modules(&browser)?;
     timeline(&browser)?;
     sliders(&browser)?;
+    table(&browser)?;
+    ensure!(browser.requests()?.is_empty(), "something was asked of a network");
+    choices(&browser)?;
+    tops(&browser)?;
     let colours = ["light", "dark"].map(|scheme| colours(&browser, scheme));
     let [light, dark] = colours.map(|colours| colours.map_err(|error| error.to_string()));
     ensure!(light.is_ok() && dark.is_ok() && light != dark, "{light:?} and {dark:?}");
@@ -149,6 +153,108 @@ fn timeline(browser: &Browser) -> Result<()> {
     let path = path.as_array().context("a list")?;
     let names = |name: &str| path.iter().any(|step| step.as_str().is_some_and(|step| step.starts_with(name)));
     ensure!(names("thin link, ") && names("final link, ") && path.len() > 2, "{path:?}");
+    Ok(())
+}
+
+/// Sorts the table of modules by two of its columns, both ways.
+fn table(browser: &Browser) -> Result<()> {
+    let column = |number: usize| {
+        let cells = "[...document.querySelectorAll('#table tbody tr')]";
+        browser.ask(&format!("{cells}.map(row => row.cells[{number}].textContent)"))
+    };
+    browser.ask("document.getElementById('map').focus()")?;
+    browser.tab_to("e.closest('#table th') && e.textContent === 'importers'")?;
+    for (way, expected) in [("descending", ["2", "0", "0"]), ("ascending", ["0", "0", "0"])] {
+        browser.press(key::ENTER)?;
+        let sorted = browser.text("document.activeElement.closest('th').ariaSort")?;
+        ensure!(
+            sorted == way && column(4)?.as_array().is_some_and(|cells| cells[..3] == expected),
+            "{way}: {}",
+            column(4)?
+        );
+    }
+    browser.tab_to("e.closest('#table th') && e.textContent === 'object'")?;
+    browser.press(key::ENTER)?;
+    ensure!(column(5)? == serde_json::json!(["linker's key", "ran", "ran", "ran"]), "{}", column(5)?);
+    ensure!(
+        column(6)?[0] == "" && column(6)?[1].as_str().is_some_and(|why| why.contains("changed")),
+        "{}",
+        column(6)?
+    );
+    Ok(())
+}
+
+/// Colours, and addresses that lead to what was chosen.
+fn choices(browser: &Browser) -> Result<()> {
+    let legend = || browser.shown("map-legend");
+    ensure!(
+        legend()?.contains("its backend ran (3)") && legend()?.contains("found by the linker's key (1)"),
+        "{}",
+        legend()?
+    );
+    let colour = |kind: &str| {
+        let choose = format!(
+            "(e => {{ e.value = {kind:?}; e.dispatchEvent(new Event('input')); }})(document.getElementById('colour'))"
+        );
+        browser.ask(&choose).and_then(|_| legend())
+    };
+    let reasons = colour("reason")?;
+    ensure!(
+        reasons.contains("import (2)")
+            && reasons.contains("module (1)")
+            && reasons.contains("did not run (1)"),
+        "{reasons}"
+    );
+    let times = colour("time")?;
+    ensure!(times.contains(" ms to ") && !times.contains("not known"), "{times}");
+    let address = browser.text("location.hash")?;
+    for part in ["module=", "action=", "sort=found", "colour=time"] {
+        ensure!(address.contains(part), "{part}: {address}");
+    }
+    // As in another browser, and as by a link within the page.
+    browser.ask("(location.hash = '#module=b.o&colour=reason&sort=-module', location.reload())")?;
+    browser.wait("document.readyState === 'complete' && location.hash.startsWith('#module=b.o')")?;
+    browser.wait(READY)?;
+    let asked = browser.requests()?;
+    ensure!(asked.len() == 1 && asked.iter().all(|url| url.starts_with("file://")), "{asked:?}");
+    ensure!(
+        browser.shown("module-title")? == "b.o" && legend()? == reasons,
+        "{}: {}",
+        browser.shown("module-title")?,
+        legend()?
+    );
+    let first = "document.querySelector('#table tbody a').textContent";
+    ensure!(browser.text(first)? == "shared.o", "{}", browser.text(first)?);
+    browser.ask("document.querySelector('#table tbody a').click()")?;
+    browser.wait("document.getElementById('module-title').textContent === 'shared.o'")?;
+    Ok(())
+}
+
+/// The answers at the top, the command, and both links so far.
+fn tops(browser: &Browser) -> Result<()> {
+    let tiles = browser.shown("tiles")?;
+    for expected in [
+        "time",
+        "without a backend",
+        "3 of 4",
+        "1 by the linker's key",
+        "slowest backend",
+        "import\n2 of 3 backends: shared.o",
+    ] {
+        ensure!(tiles.contains(expected), "{expected}: {tiles}");
+    }
+    let about = browser.text("document.getElementById('about').textContent")?;
+    for expected in [
+        rustix::system::uname().nodename().to_string_lossy().as_ref(),
+        "distlto 0",
+        "linker ",
+        "compiler ",
+        " link -- ",
+    ] {
+        ensure!(about.contains(expected), "{expected}: {about}");
+    }
+    let past = browser.ask("[...document.querySelectorAll('#past-table tbody tr')].map(row => [row.cells[3], row.cells[4]].map(cell => cell.textContent))")?;
+    ensure!(past == serde_json::json!([["3", "1"], ["4", "0"]]), "{past}");
     Ok(())
 }
 

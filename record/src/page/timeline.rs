@@ -17,6 +17,7 @@ use crate::page::time_trace::TimeTrace;
 use crate::report::Origin;
 use crate::run::{RunRecord, SlotWaits};
 use crate::trace::{Lane, lanes};
+use crate::why;
 
 /// Returns the facts of a run, and its actions as a block.
 pub(super) fn of(run: &RunRecord, inspection: &Inspection, traces: &[TimeTrace]) -> (Value, String) {
@@ -113,7 +114,8 @@ fn columns(
     column(&mut |action| if module(action).is_some() { 0 } else { texts.number(&action.label) });
     column(&mut |action| texts.number(action.kind.name()));
     column(&mut |action| texts.number(&result(action)));
-    column(&mut |action| texts.number(&why(action)));
+    column(&mut |action| texts.number(&reasons(action)));
+    column(&mut |action| texts.number(why::main_reason(&action.why).map_or("", |one| one.what.noun())));
     column(&mut |action| texts.number(action.worker.as_deref().unwrap_or_default()));
     column(&mut |action| {
         texts.number(&action.failure.as_ref().map_or_else(String::new, |failure| failure.cause.text.clone()))
@@ -168,10 +170,9 @@ fn result(action: &ActionRecord) -> String {
 }
 
 /// Why it ran: all reasons in one text.
-fn why(action: &ActionRecord) -> String {
-    let reasons: Vec<String> = action.why.iter().map(ToString::to_string).collect();
-    let because = action.because.iter().cloned();
-    reasons.into_iter().chain(because).collect::<Vec<_>>().join("; ")
+fn reasons(action: &ActionRecord) -> String {
+    let reasons = action.why.iter().map(ToString::to_string);
+    reasons.chain(action.because.iter().cloned()).collect::<Vec<_>>().join("; ")
 }
 
 /// Returns the time around the backends of a run, and how many of its jobs others held on average meanwhile.

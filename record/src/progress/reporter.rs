@@ -253,6 +253,7 @@ fn begun(program: &str) -> RunRecord {
         program: format!("{program} {}", env!("CARGO_PKG_VERSION")),
         process: std::process::id(),
         command_line: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+        host: Some(rustix::system::uname().nodename().to_string_lossy().into_owned()),
         directory: std::env::current_dir().unwrap_or_default().display().to_string(),
         ..RunRecord::default()
     }

@@ -1,0 +1,185 @@
+//! The answers at the top of the page, as tiles: a name, a value, a detail, and the module that it leads to.
+//!
+//! Pure.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use distlto_planner::words::shell_line;
+use distlto_prepare::text::printable;
+use serde::Serialize;
+
+use crate::action::{ActionRecord, ActionStatus};
+use crate::inspect::{Inspection, linker_time};
+use crate::progress::text::human;
+use crate::report::Origin;
+use crate::report::summary::Summary;
+use crate::run::RunRecord;
+use crate::usage::LinkUsage;
+use crate::why::main_reason;
+
+/// A tile.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct Tile {
+    name: &'static str,
+    value: String,
+    detail: String,
+    /// The label of the module that it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    module: Option<String>,
+}
+
+/// The tiles of a run.
+pub(super) fn of(run: &RunRecord, inspection: &Inspection) -> Vec<Tile> {
+    let summary = Summary::of(run, run.wall_us);
+    let mut tiles = vec![time(run), backends(run, &summary, inspection.modules.len()), found(run, &summary)];
+    tiles.extend(slowest(run));
+    tiles.extend(reason(run));
+    tiles
+}
+
+/// Facts about a run, each with its name: when, where and by which command.
+pub(super) fn about(run: &RunRecord) -> Vec<[String; 2]> {
+    let tools = run.tools.iter().map(|tool| format!("{} {}", tool.role, tool.name));
+    let by: Vec<String> = [run.program.clone()].into_iter().chain(tools).collect();
+    let facts = [
+        ("host", run.host.clone().unwrap_or_default()),
+        ("by", by.join(", ")),
+        ("in", run.directory.clone()),
+        ("command", shell_line(run.command_line.iter().map(String::as_str))),
+    ];
+    let known = facts.into_iter().filter(|(_, fact)| !fact.is_empty());
+    known.map(|(name, fact)| [name.to_owned(), printable(&fact).into_owned()]).collect()
+}
+
+fn tile(name: &'static str, value: String, detail: String) -> Tile {
+    Tile { name, value, detail, module: None }
+}
+
+fn time(run: &RunRecord) -> Tile {
+    let detail = match (run.exit_code, linker_time(run)) {
+        (Some(code), _) if code != 0 => format!("failed with exit code {code}"),
+        (_, Some(us)) => format!("{} without a backend", micros(us)),
+        _ => String::new(),
+    };
+    tile("time", micros(run.wall_us), detail)
+}
+
+fn backends(run: &RunRecord, summary: &Summary, modules: usize) -> Tile {
+    let on_engine = match summary.on_engine {
+        0 => String::new(),
+        count => format!("{count} on the engine; "),
+    };
+    let detail = match (summary.failed, summary.efficiency) {
+        (0, Some(part)) => {
+            format!("{} jobs, {:.0} % of the best possible", summary.jobs, (part * 100.0).floor())
+        }
+        (0, None) => run.jobs.map_or_else(String::new, |jobs| format!("{jobs} jobs")),
+        (failed, _) => format!("{failed} failed"),
+    };
+    tile("backends run", format!("{} of {modules}", summary.ran), on_engine + &detail)
+}
+
+fn found(run: &RunRecord, summary: &Summary) -> Tile {
+    let counts = LinkUsage::of(run).counts;
+    let by_key = counts.kept - summary.same_imports as u64;
+    let kinds = [
+        (by_key, "by the linker's key"),
+        (counts.cached, "by content"),
+        (summary.same_imports as u64, "with the same imports"),
+    ];
+    let kinds: Vec<String> =
+        kinds.iter().filter(|(count, _)| *count > 0).map(|(count, kind)| format!("{count} {kind}")).collect();
+    let spared = (counts.spared_us > 0).then(|| format!("{} spared", micros(counts.spared_us)));
+    let detail: Vec<String> = spared.into_iter().chain(kinds).collect();
+    tile("objects found", (counts.kept + counts.cached).to_string(), detail.join("; "))
+}
+
+/// Returns the backend that was on its worker longest.
+fn slowest(run: &RunRecord) -> Option<Tile> {
+    let longest = ran(run).max_by_key(|action| action.worked_us(run.wall_us))?;
+    let tile = tile("slowest backend", micros(longest.worked_us(run.wall_us)), short(&longest.label));
+    Some(Tile { module: Some(printable(&longest.label).into_owned()), ..tile })
+}
+
+/// Returns the most frequent reason of the backends that ran.
+fn reason(run: &RunRecord) -> Option<Tile> {
+    let mut reasons: BTreeMap<(&str, Option<&str>), usize> = BTreeMap::new();
+    for change in ran(run).filter_map(|action| main_reason(&action.why)) {
+        *reasons.entry((change.what.noun(), change.name.as_deref())).or_default() += 1;
+    }
+    let ((noun, name), count) = reasons.into_iter().max_by_key(|&(_, count)| count)?;
+    let of = name.map_or_else(String::new, |name| format!(": {}", short(name)));
+    let tile = tile("why", noun.to_owned(), format!("{count} of {} backends{of}", ran(run).count()));
+    let module = run.actions.iter().find(|action| Some(action.label.as_str()) == name);
+    Some(Tile { module: module.map(|action| printable(&action.label).into_owned()), ..tile })
+}
+
+/// The last part of a path.
+fn short(name: &str) -> String {
+    printable(name.rsplit('/').next().unwrap_or(name)).into_owned()
+}
+
+/// The backends whose command ran to a good end.
+fn ran(run: &RunRecord) -> impl Iterator<Item = &ActionRecord> {
+    let is_ran =
+        |action: &&ActionRecord| action.result == ActionStatus::Done && action.took.origin == Origin::Ran;
+    run.backends().filter(is_ran)
+}
+
+fn micros(us: u64) -> String {
+    human(Duration::from_micros(us))
+}
+
+#[cfg(test)]
+mod tests {
+    use distlto_planner::graph::ActionKind;
+
+    use super::*;
+    use crate::action::Interval;
+    use crate::why::{Change, ChangeKind};
+
+    fn backend(label: &str, seconds: (u64, u64), import: &str) -> ActionRecord {
+        let mut action = ActionRecord::new(0, ActionKind::Opt, label, 1);
+        action.result = ActionStatus::Done;
+        let interval = Interval { start: seconds.0 * 1_000_000, end: seconds.1 * 1_000_000 };
+        (action.start_us, action.end_us) = (Some(interval.start), Some(interval.end));
+        action.phases.command = Some(interval);
+        action.why = vec![Change::of(ChangeKind::Shard), Change::named(ChangeKind::Import, import)];
+        action
+    }
+
+    #[test]
+    fn tiles_answer_what_a_run_did() {
+        let mut kept = ActionRecord::new(3, ActionKind::Opt, "kept.o", 1);
+        kept.result = ActionStatus::Kept;
+        kept.took.spared_us = Some(2_500_000);
+        let mut cached = backend("cached.o", (1, 1), "x.o");
+        cached.took.origin = Origin::Cache;
+        let actions = vec![backend("d/a.o", (1, 5), "x.o"), backend("b.o", (1, 3), "x.o"), kept, cached];
+        let run = RunRecord {
+            wall_us: 6_000_000,
+            exit_code: Some(0),
+            jobs: Some(2),
+            phases: vec![crate::run::PhaseRecord { name: "thin link".to_owned(), start_us: 0, end_us: None }],
+            actions,
+            program: "distlto 1".to_owned(),
+            command_line: vec!["distlto".to_owned(), "a b".to_owned()],
+            ..RunRecord::default()
+        };
+        let told: Vec<String> = of(&run, &Inspection::of("app", &[], &[]))
+            .into_iter()
+            .map(|tile| format!("{} | {} | {}", tile.name, tile.value, tile.detail))
+            .collect();
+        let expected = [
+            "time | 6.0 s | 2.0 s without a backend",
+            "backends run | 2 of 0 | 2 jobs, 100 % of the best possible",
+            "objects found | 2 | 2.5 s spared; 1 by the linker's key; 1 by content",
+            "slowest backend | 4.0 s | a.o",
+            "why | import | 2 of 2 backends: x.o",
+        ];
+        assert_eq!(told, expected);
+        let about: Vec<String> = about(&run).into_iter().map(|pair| pair.join(": ")).collect();
+        assert_eq!(about, ["by: distlto 1", "command: distlto 'a b'"]);
+    }
+}
