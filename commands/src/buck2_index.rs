@@ -1,6 +1,6 @@
 //! Buck2's planner: runs the thin link of the rule's command and writes the plans that the rule has declared.
 //!
-//! The command line and the files are those of the prelude's planners (`docs/buck2-files.md`). A stock linker's trace takes
+//! The command line and the files are those of the prelude's planners (`docs/design/buck2-files.md`). A stock linker's trace takes
 //! the place of its missing `--thinlto-full-index`. Does not depend on the content of plans.
 
 use std::ffi::OsString;

@@ -72,7 +72,7 @@ pub struct IndexArgs {
     ///
     /// A slice is a directory with all that some backends read, for a build system whose actions declare inputs before
     /// the link is planned; `distlto-opt --slice` runs it. The directory of --index is left empty.
-    /// docs/slices.md describes the file.
+    /// docs/design/slices.md describes the file.
     #[arg(long, value_name = "FILE", requires = "index", conflicts_with = "meta")]
     pub slices: Option<PathBuf>,
     /// The link command: a compiler driver or ld.lld with its arguments

@@ -3,7 +3,7 @@
 //!
 //! A backend with another shard or other imports than before may still get the same functions. If promoted locals have
 //! stable names, the import step is performed for each backend ([`import_step`], of [`split_units`] too). If a cached object
-//! has the same result of that step, and all else that decides it is equal, that object counts. `docs/precise.md` says
+//! has the same result of that step, and all else that decides it is equal, that object counts. `docs/design/precise.md` says
 //! why that is right. Knows nothing of how backends run.
 
 mod import_step;

@@ -1,6 +1,6 @@
 //! The front end for Buck2's distributed ThinLTO rules: their meta file in, their plans and lists out.
 //!
-//! The formats are those of the prelude's rules (`cxx/dist_lto`); `docs/buck2-files.md` describes them with every
+//! The formats are those of the prelude's rules (`cxx/dist_lto`); `docs/design/buck2-files.md` describes them with every
 //! difference from the stock tools. Two kinds of linker have each a meta file of their own: `gnu` and `darwin`.
 //! The caller's `Runner` starts the linker.
 

@@ -3,7 +3,7 @@
 //!
 //! A slice is a directory with an action graph of backends and every file that these read. In it, modules are named by
 //! their rank among the slice's modules, which keeps LLVM's order of imports, and shards are in canonical form. So a
-//! slice does not name the place of the link. Assigns files to slices; writes nothing. `docs/slices.md` has the
+//! slice does not name the place of the link. Assigns files to slices; writes nothing. `docs/design/slices.md` has the
 //! layout.
 
 mod error;

@@ -2,7 +2,7 @@
  *
  * A linker that is given `--thinlto-distribute=NAME[:DETAIL]` does the thin link, loads `../lib/libDTLTONAME.so`
  * relative to its own program, and calls dtltoPerformCodegen() once with all backend compilations. distlto's
- * plugin is libDTLTOdistlto.so; docs/dtlto-plugin.md says what it understands in DETAIL.
+ * plugin is libDTLTOdistlto.so; docs/design/dtlto-plugin.md says what it understands in DETAIL.
  *
  * All strings end in a NUL byte and stay the linker's; a plugin keeps none of them after it has returned.
  * Relative paths start in the process's current directory.

@@ -1,7 +1,7 @@
 //! All that decides a backend compilation besides its IR: the stem, which changes with neither shard nor imports, and
 //! the decisions of the thin link.
 //!
-//! Together with that IR, as it is after the import step, they make the precise key (see `docs/precise.md`). Knows nothing of
+//! Together with that IR, as it is after the import step, they make the precise key (see `docs/design/precise.md`). Knows nothing of
 //! how the IR is had.
 
 use std::borrow::Cow;

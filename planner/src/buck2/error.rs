@@ -45,7 +45,7 @@ pub enum MetaError {
     #[diagnostic(
         code(distlto::bad_input),
         help(
-            "docs/buck2-files.md describes the file; a prelude that writes another one needs another distlto"
+            "docs/design/buck2-files.md describes the file; a prelude that writes another one needs another distlto"
         )
     )]
     Content {
@@ -61,7 +61,7 @@ pub enum MetaError {
     #[diagnostic(
         code(distlto::bad_input),
         help(
-            "docs/buck2-files.md describes the file; a prelude that writes another one needs another distlto"
+            "docs/design/buck2-files.md describes the file; a prelude that writes another one needs another distlto"
         )
     )]
     NoMergedOutput {

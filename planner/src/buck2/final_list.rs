@@ -2,7 +2,7 @@
 //! flags that stand around them.
 //!
 //! Pure. The linker's listing names files without flags, so each file gets those of the entry of the meta file that
-//! lists it, when the entry changes. The order is the stock planner's; `docs/buck2-files.md` describes it.
+//! lists it, when the entry changes. The order is the stock planner's; `docs/design/buck2-files.md` describes it.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

@@ -1,7 +1,7 @@
 //! A run of Buck2 with its stock tools, recorded: meta file and index directory in, every plan and list out.
 //!
 //! `tests/data/buck2/recorded` is that run's output directory without objects. Differences from the recorded files
-//! are those that `docs/buck2-files.md` names.
+//! are those that `docs/design/buck2-files.md` names.
 
 use std::fs;
 use std::path::{Path, PathBuf};

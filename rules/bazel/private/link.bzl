@@ -4,7 +4,7 @@ DistltoIndex runs the driver on the link's line, and has the linker do its thin 
 each backend reads, and Bazel wants to know before. So it writes a slice for each object: a tree artifact with the
 object, what it imports and its index shard, which is the sole input of its backend (DistltoOpt). What is in archives and
 directories is not known during analysis; it is spread over a fixed number of slices by its names. An edit of one member
-recompiles the members in its slice, and the slices with a module that imports it. Formats: docs/slices.md of the distlto
+recompiles the members in its slice, and the slices with a module that imports it. Formats: docs/design/slices.md of the distlto
 repository.
 
 Bazel puts every output of an action into one result, which gRPC limits to 4 MB, and a slice takes some 250 bytes of it. So

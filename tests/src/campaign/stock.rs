@@ -2,7 +2,7 @@
 //! of type gnu and darwin. Manifests, members and native objects have to be the same, byte for byte.
 //!
 //! The Python tools are no part of this repository: the user names their directory. What distlto does otherwise on
-//! purpose (`docs/buck2-files.md`) is not made here. Knows nothing of how either tool works.
+//! purpose (`docs/design/buck2-files.md`) is not made here. Knows nothing of how either tool works.
 
 use std::fmt;
 use std::fs;

@@ -1,7 +1,7 @@
 //! A Buck2 output tree as large as one likes, for measuring the planner: meta, index directory, argument file.
 //!
 //! Paths and contents follow from an object's number, so that whoever works on the tree needs no list in memory: a
-//! process that starts others lends them its own size in what the kernel reports. Formats: docs/buck2-files.md.
+//! process that starts others lends them its own size in what the kernel reports. Formats: docs/design/buck2-files.md.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
