@@ -53,7 +53,7 @@ pub struct CacheArgs {
     /// Use the directory of --cache although others can write to it, and believe what they keep there
     ///
     /// Who can write to it decides what is in your programs. Without this option a directory is not used that belongs to
-    /// another user than you and root, or that others can write to. See docs/design/executor.md.
+    /// another user than you and root, or that others can write to. See docs/caches.md.
     #[arg(long, env = "DISTLTO_CACHE_SHARED", value_parser = BoolishValueParser::new(), hide_short_help = true)]
     pub cache_shared: bool,
     /// Let the store grow to so many bytes [default: 10G]; K, M, G and T stand for powers of 1024
@@ -97,7 +97,7 @@ pub struct RunArgs {
     ///
     /// A compiler is loaded once, as a fork server: the unmodified program with a library preloaded, which forks a child
     /// for each job. Jobs that cannot be served so (static programs, scripts) are processes of their own anyway. See
-    /// docs/design/executor.md.
+    /// docs/how-it-works.md.
     #[arg(long, env = "DISTLTO_NO_WARM", value_parser = BoolishValueParser::new(), hide_short_help = true)]
     pub no_warm: bool,
     /// Print each action and a summary; -vv prints commands too

@@ -17,7 +17,7 @@ pub const VARIABLE: &str = "DISTLTO_STATE";
 /// The suffix of the name of an output's index folder.
 pub const SUFFIX: &str = ".distlto";
 
-/// A file or folder of a state directory, which `docs/link.md` lists for people.
+/// A file or folder of a state directory, which `docs/reference.md` lists for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// The files that each action read and wrote last time.

@@ -3,7 +3,7 @@
 //! A function of an inspection, of records of runs and of a comparison. The page itself is made of `record/page` by
 //! `cargo xtask page` and is here as it was built (`page/built.html`); this puts data into its places. Nothing of a link becomes
 //! markup: texts are JSON in which no `<` stands, everything else is base64, and the script shows texts as text alone.
-//! docs/report.md is its guide.
+//! docs/why.md is its guide.
 //!
 //! The script computes no layout: Rust places the modules (`treemap`), and the script draws edges around one module
 //! only. So a canvas and lists suffice, and uPlot, for the distributions, is the only bundled library. A graph library

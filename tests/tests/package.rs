@@ -83,7 +83,7 @@ fn packages_hold_one_set_that_works() -> Result<()> {
         "only Debian's own documents differ: {apart:?}"
     );
     for name in
-        ["bash-completion/completions/distlto", "zsh/site-functions/_distlto", "doc/distlto/docs/link.md"]
+        ["bash-completion/completions/distlto", "zsh/site-functions/_distlto", "doc/distlto/docs/start.md"]
     {
         ensure!(of_package.contains(&format!("share/{name}")), "{name} is missing");
     }

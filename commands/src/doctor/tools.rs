@@ -68,7 +68,8 @@ impl Doctor<'_> {
                 self.report.note("it is a script: a linker that it runs asks")
             }
             Ok(false) => {
-                self.report.note("it is older than version 15: links by it are left to it (docs/link.md)");
+                self.report
+                    .note("it is older than version 15: links by it are left to it (docs/reference.md)");
             }
             Err(error) => {
                 self.fails("it cannot be read", &IoError::on("read", &file)(error));

@@ -40,7 +40,7 @@ pub struct LinkArgs {
     /// compiler's LLVM performs the import step of each module before its backend, and an object counts that was made of the
     /// same IR; a cache has results by it too. Names of source files are in the objects' symbols, so these differ from lld's own.
     /// Two modules of one source name turn it off for the link, with a warning that names them. clang 16 and later. See
-    /// docs/design/precise.md.
+    /// docs/why.md.
     #[arg(long, env = "DISTLTO_STABLE_NAMES", value_parser = BoolishValueParser::new(), hide_short_help = true)]
     pub stable_names: bool,
     /// Give backends the linker's shards as they are
