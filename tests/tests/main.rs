@@ -11,6 +11,7 @@ mod cache_links;
 mod cache_processes;
 mod campaign;
 mod configuration;
+mod ci;
 mod converge;
 mod demo;
 mod doctor;
