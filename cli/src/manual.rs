@@ -1,7 +1,10 @@
 //! `distlto man`: the manual pages, made from the definitions of the command line.
 //!
-//! Names no option itself: a page has the text of `--help` in sections, with the tables of exit codes and variables.
+//! Names no option itself: a page has the text of `--help` in sections, with examples and the tables of exit codes, variables
+//! and files.
 //! Pages use the man macros of roff, see man(7).
+
+mod examples;
 
 use std::path::{Path, PathBuf};
 
@@ -15,6 +18,8 @@ use distlto_planner::state;
 use distlto_prepare::exit;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::write::write_if_changed;
+
+use examples::{EXAMPLES, FILES};
 
 /// Environment variables that the programs read, each with its effect.
 const VARIABLES: &[(&str, &str)] = &[
@@ -103,7 +108,10 @@ fn add(command: &Command, pages: &mut Vec<Page>) -> std::io::Result<()> {
         page.render_subcommands_section(&mut text)?;
     }
     exit_codes().to_writer(&mut text)?;
-    environment().to_writer(&mut text)?;
+    for (heading, entries) in [("ENVIRONMENT", VARIABLES), ("FILES", FILES), ("EXAMPLES", examples_of(&name))]
+    {
+        table(heading, entries).to_writer(&mut text)?;
+    }
     pages.push(Page { name: format!("{name}.1"), text });
     visible(command).try_for_each(|below| add(below, pages))
 }
@@ -133,11 +141,17 @@ fn exit_codes() -> Roff {
     section
 }
 
-fn environment() -> Roff {
+/// The examples of the command with this name.
+fn examples_of(name: &str) -> &'static [(&'static str, &'static str)] {
+    EXAMPLES.iter().find(|(command, _)| *command == name).map_or(&[], |(_, examples)| examples)
+}
+
+/// A section of terms, each with its meaning.
+fn table(heading: &str, entries: &[(&str, &str)]) -> Roff {
     let mut section = Roff::new();
-    section.control("SH", ["ENVIRONMENT"]);
-    for (name, meaning) in VARIABLES {
-        entry(&mut section, name, meaning);
+    section.control("SH", [heading]);
+    for (term, meaning) in entries {
+        entry(&mut section, term, meaning);
     }
     section
 }

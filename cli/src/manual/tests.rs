@@ -1,6 +1,8 @@
-//! Manual pages and help texts against each other, and against the reference.
+//! Manual pages and help texts against each other, and against the documents.
 
-use clap::CommandFactory;
+mod documents;
+
+use clap::{CommandFactory, Parser};
 
 use super::*;
 use crate::arguments::Cli;
@@ -8,7 +10,11 @@ use crate::arguments::Cli;
 /// A page as it reads, without roff's fonts and escapes.
 fn plain(page: &[u8]) -> String {
     let text = String::from_utf8(page.to_vec()).expect("UTF-8");
-    ["\\fB", "\\fI", "\\fR"].iter().fold(text, |text, font| text.replace(font, "")).replace("\\-", "-")
+    ["\\fB", "\\fI", "\\fR"]
+        .iter()
+        .fold(text, |text, font| text.replace(font, ""))
+        .replace("\\-", "-")
+        .replace("\\*(Aq", "'")
 }
 
 /// The options that a help text lists: the words with dashes before each explanation.
@@ -102,5 +108,37 @@ fn the_reference_has_the_same_exit_codes_variables_and_tools() {
         let name = command.get_name();
         let named = [format!("\n| `distlto {name}"), format!("\n| `distlto-{name}` |")];
         assert!(named.iter().any(|row| page.contains(row)), "{name} is not in the table of tools");
+    }
+}
+
+#[test]
+fn every_page_has_examples_that_the_command_line_takes() {
+    for page in pages(Cli::command()).expect("rendered") {
+        let name = page.name.trim_end_matches(".1");
+        let examples = examples_of(name);
+        assert!(!examples.is_empty(), "{name} has no example");
+        let text = plain(&page.text);
+        for (line, meaning) in examples {
+            assert!(text.contains(&format!("\n{line}\n{meaning}\n")), "`{line}` is not in {name}:\n{text}");
+            let at = line.find("distlto ").unwrap_or_else(|| panic!("{line}: no command of distlto"));
+            assert!(line[at..].replace(' ', "-").starts_with(name), "{line} is an example of {name}");
+            let words = line[at..].split_whitespace();
+            Cli::try_parse_from(words).unwrap_or_else(|error| panic!("{line}: {error}"));
+        }
+    }
+}
+
+#[test]
+fn the_reference_has_the_same_files() {
+    let page = include_str!("../../../docs/reference.md");
+    for (paths, meaning) in FILES {
+        let is_row = |line: &&str| {
+            line.starts_with("| `") && line.replace('`', "").starts_with(&format!("| {paths} |"))
+        };
+        let row = page.lines().find(is_row).unwrap_or_else(|| panic!("{paths} is not in the table of files"));
+        // A link of the page is its text here.
+        let plain: String = row.split('`').collect::<String>().replace(['[', ']'], "");
+        let cells = plain.split('(').next().unwrap_or_default();
+        assert!(cells.contains(meaning), "{row}: {meaning}");
     }
 }
