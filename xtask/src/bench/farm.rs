@@ -1,7 +1,7 @@
 //! `cargo xtask bench farm`: how long the backends of a recorded link would take on so many workers of an engine.
 //!
 //! Reads the records of a link's runs and the sizes of its files, runs the backends on a simulated clock (see `clock`), and
-//! prints a table. docs/remote.md says how to read it.
+//! prints a table. docs/design/measurements.md says how to read it.
 
 pub mod clock;
 
