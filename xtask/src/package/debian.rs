@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
+use super::glibc::{self, Glibc};
 use super::{Tree, VERSION, commit, is_program, settle};
 use crate::install::{DOCUMENTATION, files};
 use crate::shell::{output, quietly, root};
@@ -115,15 +116,24 @@ fn documents(directory: &Path, changelog: &str) -> Result<()> {
 /// What dpkg reads of a package: which libraries programs need, how large it is, and digests.
 fn control(package: &Path, work: &Path) -> Result<()> {
     let all = files(&package.join("usr"))?;
-    let programs: Vec<_> = all.iter().filter(|path| is_program(path)).collect();
+    let programs: Vec<_> = all.iter().filter(|path| is_program(path)).cloned().collect();
     ensure!(!programs.is_empty(), "no programs are installed");
-    quietly(Command::new("dpkg-shlibdeps").args(programs).current_dir(work))?;
+    quietly(Command::new("dpkg-shlibdeps").args(&programs).current_dir(work))?;
+    set_glibc(&work.join("debian/substvars"), glibc::needed(&programs)?)?;
     let mut generate = Command::new("dpkg-gencontrol");
     quietly(generate.arg(format!("-P{}", package.display())).current_dir(work))?;
     let files = all.iter().filter(|path| !path.is_symlink());
     let below = files.map(|path| path.strip_prefix(package)).collect::<Result<Vec<_>, _>>()?;
     let digests = output(Command::new("md5sum").args(below).current_dir(package))?;
     Ok(fs::write(package.join("DEBIAN/md5sums"), digests)?)
+}
+
+/// Names the glibc that the programs need. dpkg-shlibdeps names 2.34 for each symbol that this release moved between libraries.
+fn set_glibc(variables: &Path, needed: Glibc) -> Result<()> {
+    let text = fs::read_to_string(variables)?;
+    let (before, after) = text.split_once("libc6 (>= ").context("dpkg-shlibdeps names no libc6")?;
+    let (_, after) = after.split_once(')').context("a version ends with a parenthesis")?;
+    Ok(fs::write(variables, format!("{before}libc6 (>= {needed}){after}"))?)
 }
 
 /// Who makes it: as Debian's tools are told, else who made the commit.
