@@ -2,7 +2,6 @@
 //!
 //! Does not answer linkers.
 
-use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -34,27 +33,11 @@ pub fn run(service: &Service<'_>, hook: &Path, folder: &Path) -> Result<u8, Link
     let words: Vec<_> = service.command.iter().map(|word| path_of(word)).collect();
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).env_remove(variables::REMOTE_HEADERS);
-    command
-        .env(protocol::SERVICE, folder)
-        .env("LD_PRELOAD", preload(hook))
-        .env(SANITIZER, sanitizer_options());
+    command.env(protocol::SERVICE, folder).env("LD_PRELOAD", preload(hook));
     die_with_parent(&mut command);
     let start = |source| ToolError::Start { program: lossy(&service.command[0]), source };
     let mut child = command.spawn().map_err(start)?;
     Ok(code_of(wait(service, &mut child).map_err(start)?))
-}
-
-/// Options of the address sanitizer, separated by colons; the last of a name counts.
-const SANITIZER: &str = "ASAN_OPTIONS";
-
-/// A program with that sanitizer refuses to run where another library is loaded before the sanitizer's, as the hook is.
-fn sanitizer_options() -> OsString {
-    let mut options = OsString::from("verify_asan_link_order=0");
-    if let Some(users) = std::env::var_os(SANITIZER) {
-        options.push(":");
-        options.push(users);
-    }
-    options
 }
 
 /// Waits for a child, and forwards the signal that ends this process.

@@ -29,6 +29,20 @@ fn exit_codes_are_the_commands_own() -> Result<()> {
     Ok(())
 }
 
+/// Its library wants to be the first that is loaded.
+#[test]
+fn programs_with_gccs_address_sanitizer_run() -> Result<()> {
+    let pair = Pair::create("sanitizer")?;
+    pair.same("echo 'int main(void) { return 3; }' > s.c && gcc -fsanitize=address s.c -o s")?;
+    for script in
+        ["$link ./s", "$link sh -c 'ASAN_OPTIONS=detect_leaks=0 ./s'", "ASAN_OPTIONS=exitcode=9 $link ./s"]
+    {
+        let ended = pair.same(script)?;
+        ensure!(ended.code == Some(3), "{script}: {ended:?}");
+    }
+    Ok(())
+}
+
 /// A state that cannot be used is said, and the link is done.
 #[test]
 fn the_state_may_belong_to_another_user() -> Result<()> {
