@@ -73,19 +73,19 @@ pub struct RunArgs {
     /// Run at most N jobs at once [default: one per processor]
     ///
     /// A link line's --thinlto-jobs says so too.
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), env = "DISTLTO_JOBS")]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), env = "DISTLTO_JOBS", hide_env = true)]
     pub jobs: Option<u16>,
     /// Run the rest after a failure
     ///
     /// Without it nothing is started after the first failure. The final link runs in neither case.
-    #[arg(short, long, env = "DISTLTO_KEEP_GOING", value_parser = BoolishValueParser::new())]
+    #[arg(short, long, env = "DISTLTO_KEEP_GOING", hide_env = true, value_parser = BoolishValueParser::new())]
     pub keep_going: bool,
     /// Limit the total memory of running jobs, such as 8G
     ///
     /// K, M, G and T stand for powers of 1024, and 50% for a part of this machine's memory. All are those of every link that runs on this machine at the same time, which
     /// wait for each other. What a job takes is estimated from its size and from what earlier runs measured; a larger one runs
     /// alone. Without this option the jobs take what is available, within the limits of control groups.
-    #[arg(long, value_name = "SIZE", value_parser = parse_memory, env = "DISTLTO_MEMORY")]
+    #[arg(long, value_name = "SIZE", value_parser = parse_memory, env = "DISTLTO_MEMORY", hide_env = true)]
     pub memory: Option<u64>,
     /// Keep the time and memory of jobs in this file, for the estimates of the next run
     #[arg(long, value_name = "FILE", env = "DISTLTO_HISTORY", hide_short_help = true)]
@@ -120,7 +120,7 @@ pub struct RunArgs {
     /// Write a trace for Perfetto or about:tracing to this file
     ///
     /// Also if the run fails or is interrupted. A line for each job at a time, with the thin link and the final link above.
-    #[arg(long, value_name = "FILE", env = "DISTLTO_TRACE")]
+    #[arg(long, value_name = "FILE", env = "DISTLTO_TRACE", hide_env = true)]
     pub trace: Option<PathBuf>,
     /// Servers that may run actions.
     #[command(flatten)]

@@ -104,6 +104,11 @@ fn a_link_with_bitcode_that_is_not_served_says_so_and_can_be_refused() -> Result
         ensure!(code == 1 && text.contains(&error), "{code}: {text}");
         ensure!(text.contains("help: link it without --require"), "{text}");
         ensure!(stats(&folder, &["--zero"])?["failed"] == 1);
+        // The link itself fails, so that its build does not go on.
+        let script = format!("make {target} || echo refused");
+        let output = capture(ask(&folder, &["sh", "-c", &script])?.env("DISTLTO_REQUIRE", "1"))?;
+        ensure!(String::from_utf8_lossy(&output.stdout).contains("refused"), "{output:?}");
+        stats(&folder, &["--zero"])?;
         ensure!(std::fs::read(folder.path.join(target))? == earlier, "{target} is another file");
         std::fs::remove_file(folder.path.join(target))?;
         let (code, _) = fail(&mut make)?;

@@ -27,12 +27,18 @@ pub struct LinkArgs {
     #[command(flatten)]
     pub run: RunArgs,
     /// Compile with this clang instead of the one that the link command names or implies
-    #[arg(long, value_name = "CLANG", env = "DISTLTO_COMPILER")]
+    #[arg(long, value_name = "CLANG", env = "DISTLTO_COMPILER", hide_env = true)]
     pub compiler: Option<String>,
     /// Give every backend this argument besides those that the link line implies; repeatable
     ///
     /// The variable holds one argument.
-    #[arg(long = "backend-arg", value_name = "ARG", allow_hyphen_values = true, env = "DISTLTO_BACKEND_ARG")]
+    #[arg(
+        long = "backend-arg",
+        value_name = "ARG",
+        allow_hyphen_values = true,
+        env = "DISTLTO_BACKEND_ARG",
+        hide_env = true
+    )]
     pub backend_args: Vec<String>,
     /// Call locals that other modules import after their source file, not after their module's hash
     ///
@@ -53,7 +59,7 @@ pub struct LinkArgs {
     ///
     /// Those of the link line do not count then. `kbuild` takes them from .X.o.cmd beside each object; any other word is the
     /// path of a compile_commands.json.
-    #[arg(long, value_name = "kbuild|FILE", env = "DISTLTO_FLAGS_FROM")]
+    #[arg(long, value_name = "kbuild|FILE", env = "DISTLTO_FLAGS_FROM", hide_env = true)]
     pub flags_from: Option<FlagsSource>,
     /// Keep the record of the link below this directory
     ///

@@ -40,7 +40,7 @@ use super::process::Process;
 use super::protocol::{self, PACKET, Role};
 use super::settings::CompileSettings;
 use super::socket::{Caller, Listener, Received};
-use super::{ServedLink, Service, preview};
+use super::{NO_THIN_LTO, ServedLink, Service, preview, usage};
 use crate::link::file_state::Start;
 use crate::link::state::LinkState;
 use crate::link::{LinkError, Session};
@@ -222,7 +222,14 @@ impl<'a> Shared<'a> {
         let Ok(process) = Process::of(caller.process) else { return Ok(()) };
         // Without memory for notes, the reads of the process are unknown.
         let notes = trace::notes().ok();
-        let called = self.called(&process)?;
+        let mut called = self.called(&process)?;
+        // Later, its build would take the link for a good one.
+        if self.service.options.require
+            && matches!((&called, &self.service.task), (Called::Link(_), Task::Link))
+            && usage::lacks_thin_lto(usage::inputs(&process))
+        {
+            called = Called::Alone(NO_THIN_LTO.to_owned());
+        }
         if !matches!(called, Called::Other) {
             self.has_linker.store(true, Ordering::Relaxed);
         }

@@ -2,8 +2,10 @@
 //!
 //! Does not decide which links pass through (see `asking`).
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
+use distlto_planner::module::{self, SummaryKind};
 use distlto_planner::response;
 use distlto_planner::words::path_of;
 use distlto_prepare::kind::{Kind, classify_file};
@@ -57,6 +59,25 @@ pub fn has_bitcode(mut files: impl Iterator<Item = PathBuf>) -> bool {
     files.any(|file| {
         file.is_file() && classify_file(&file).is_ok_and(|kind| matches!(kind, Kind::Bitcode { .. }))
     })
+}
+
+/// Whether some of these files are bitcode objects, and none of them is for ThinLTO. Not known if there is an archive.
+pub fn lacks_thin_lto(files: Vec<PathBuf>) -> bool {
+    let mut is_bitcode = false;
+    for file in files.iter().filter(|file| file.is_file()) {
+        match classify_file(file) {
+            Ok(Kind::Bitcode { .. }) => {}
+            Ok(Kind::Archive { .. } | Kind::Universal | Kind::FatLto(_)) => return false,
+            _ => continue,
+        }
+        // The linker reports a file that cannot be read.
+        let module = fs::read(file).ok().and_then(|bytes| module::read(&bytes).ok());
+        if module.is_none_or(|module| module.summary == SummaryKind::ThinLto) {
+            return false;
+        }
+        is_bitcode = true;
+    }
+    is_bitcode
 }
 
 /// The words of a linker's command line that may be its inputs.
