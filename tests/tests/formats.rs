@@ -334,7 +334,7 @@ impl Windows {
             Runner::Make => tool(&system_tool("make")?.to_string_lossy())?,
         };
         match by {
-            Runner::Run => command.args(["run", "-v", "graph"]),
+            Runner::Run => command.args(["run", "-vv", "graph"]),
             Runner::Ninja => {
                 plan("--ninja", "link.ninja")?;
                 command.args(["-v", "-f", "link.ninja"])

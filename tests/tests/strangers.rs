@@ -349,7 +349,7 @@ fn who_calls_the_socket_and_is_silent_does_not_hold_the_link() -> Result<()> {
     );
     fs::write(build.path("build/ld.lld"), script)?;
     build.mode("build/ld.lld", 0o755)?;
-    let mut command = build.command(&["-v"])?;
+    let mut command = build.command(&["-vv"])?;
     command.arg(format!("--ld-path={}", build.path("build/ld.lld").display()));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut link = command.spawn()?;
