@@ -125,6 +125,8 @@ pub struct UsageTotals {
     pub unoptimised: u64,
     /// Those with bitcode that the linker performed by itself, by reason.
     pub passed_through: BTreeMap<String, u64>,
+    /// Time in which at least one of them ran, in microseconds.
+    pub elapsed_us: u64,
     /// Sums of all.
     #[serde(flatten)]
     pub counts: UsageCounts,
@@ -132,7 +134,10 @@ pub struct UsageTotals {
 
 impl<'a> Sum<&'a LinkUsage> for UsageTotals {
     fn sum<I: Iterator<Item = &'a LinkUsage>>(links: I) -> Self {
-        links.fold(Self::default(), |mut totals, link| {
+        let mut spans = Vec::new();
+        let mut totals = links.fold(Self::default(), |mut totals, link| {
+            let begun = link.begun_ms.saturating_mul(1000);
+            spans.push((begun, begun.saturating_add(link.counts.wall_us)));
             totals.links += 1;
             totals.unchanged += u64::from(link.unchanged);
             totals.failed += u64::from(link.failed);
@@ -142,16 +147,29 @@ impl<'a> Sum<&'a LinkUsage> for UsageTotals {
             }
             totals.counts += link.counts;
             totals
-        })
+        });
+        totals.elapsed_us = covered(spans);
+        totals
     }
+}
+
+/// The time that spans cover, which may overlap.
+fn covered(mut spans: Vec<(u64, u64)>) -> u64 {
+    spans.sort_unstable();
+    let (mut sum, mut reached) = (0, 0);
+    for (begin, end) in spans {
+        sum += end.saturating_sub(begin.max(reached));
+        reached = reached.max(end);
+    }
+    sum
 }
 
 impl UsageTotals {
     /// One line on a build: `3 links in 4.1 s: 12 backends ran, 230 objects found (38.0 s spared)`.
     pub fn sentence(&self) -> String {
-        let UsageCounts { ran, remote, cached, kept, imports_only, wall_us, spared_us } = self.counts;
+        let UsageCounts { ran, remote, cached, kept, imports_only, wall_us: _, spared_us } = self.counts;
         let mut text =
-            format!("{} in {}: ", counted(self.links, "link"), human(Duration::from_micros(wall_us)));
+            format!("{} in {}: ", counted(self.links, "link"), human(Duration::from_micros(self.elapsed_us)));
         text.push_str(&format!("{} ran", counted(ran + remote, "backend")));
         if remote > 0 {
             text.push_str(&format!(", {remote} of them on the engine"));
@@ -194,7 +212,8 @@ impl UsageTotals {
             ("  as only imports had changed", counts.imports_only.to_string()),
             ("objects found by the linker's key", counts.kept.to_string()),
             ("objects found by content", counts.cached.to_string()),
-            ("time of links", time(counts.wall_us)),
+            ("time of links, summed", time(counts.wall_us)),
+            ("time with a link", time(self.elapsed_us)),
             ("time of backends spared", time(counts.spared_us)),
         ];
         let reasons: Vec<String> = self.passed_through.keys().map(|why| format!("  {why}")).collect();
@@ -222,11 +241,13 @@ mod tests {
         let counts =
             UsageCounts { ran: 2, kept: 3, wall_us: 500_000, spared_us: 1_500_000, ..UsageCounts::default() };
         let served = LinkUsage { counts, ..LinkUsage::default() };
+        // Two links at once: the time in which both ran counts once.
+        let later = LinkUsage { begun_ms: 300, ..served.clone() };
         let unchanged = LinkUsage { unchanged: true, ..LinkUsage::default() };
         let alone = LinkUsage { passed_through: Some("no ThinLTO".to_owned()), ..LinkUsage::default() };
-        let totals: UsageTotals = [served.clone(), served, unchanged, alone].iter().sum();
+        let totals: UsageTotals = [later, served, unchanged, alone].iter().sum();
         assert_eq!((totals.links, totals.unchanged, totals.counts.ran, totals.counts.kept), (4, 1, 4, 6));
-        let expected = "4 links in 1.0 s: 4 backends ran, 6 objects found (3.0 s spared); 1 link passed through: no ThinLTO";
+        let expected = "4 links in 800 ms: 4 backends ran, 6 objects found (3.0 s spared); 1 link passed through: no ThinLTO";
         assert_eq!(totals.sentence(), expected);
         assert!(totals.table().contains("\n  passed through                   1\n"), "{}", totals.table());
         assert!(totals.table().ends_with("  no ThinLTO                       1\n"), "{}", totals.table());
