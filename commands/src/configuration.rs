@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use clap::parser::ValueSource;
-use clap::{Arg, ArgMatches, Args, Command};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command};
 use distlto_executor::variables::REMOTE_HEADERS;
 use distlto_prepare::exit;
 use distlto_prepare::text::printable;
@@ -53,11 +53,11 @@ pub fn run(args: &ConfigArgs) -> Result<u8, ConfigError> {
     let around = ConfigPlaces::of_process()?;
     let files = ConfigFiles::read(&around)?;
     let found = options::of_files(&files)?;
-    let command = options::with_defaults(LinkArgs::augment_args(Command::new("distlto")), &found);
+    let command = LinkArgs::augment_args(Command::new("distlto"));
     let mut words = options::with_variable(["distlto", "link", "--", "linker"].map(Into::into).to_vec());
     words.remove(1);
-    let matches =
-        command.clone().try_get_matches_from(words).unwrap_or_else(|answer| options::refuse(answer));
+    let matches = options::matches(command.clone(), &words, || found.clone());
+    let matches = matches.unwrap_or_else(|answer| options::refuse(answer));
     let mut settings = Vec::new();
     for option in command.get_arguments().filter(|option| option.get_env().is_some()) {
         settings.extend(match options::key(option) {
@@ -85,9 +85,10 @@ fn setting(option: &Arg, matches: &ArgMatches, place: Option<String>) -> Setting
     };
     let raw: Vec<_> =
         matches.get_raw(id).into_iter().flatten().map(|value| value.to_string_lossy()).collect();
-    let value = match option.get_action().takes_values() {
-        true => raw.join(" "),
-        false => matches.get_flag(id).to_string(),
+    let value = match option.get_action() {
+        ArgAction::Count => matches.get_count(id).to_string(),
+        action if action.takes_values() => raw.join(" "),
+        _ => matches.get_flag(id).to_string(),
     };
     Setting { option: name.to_owned(), value: origin.is_some().then_some(value), origin }
 }

@@ -101,13 +101,13 @@ pub struct RunArgs {
     #[arg(long, env = "DISTLTO_NO_WARM", value_parser = BoolishValueParser::new(), hide_short_help = true)]
     pub no_warm: bool,
     /// Print each action and a summary; -vv prints commands too
-    #[arg(short, long, action = ArgAction::Count, conflicts_with = "quiet")]
+    #[arg(short, long, action = ArgAction::Count, conflicts_with = "quiet", env = "DISTLTO_VERBOSE", hide_env = true)]
     pub verbose: u8,
     /// Print failures and the compilers' warnings, and nothing else
-    #[arg(short, long)]
+    #[arg(short, long, env = "DISTLTO_QUIET", hide_env = true, value_parser = BoolishValueParser::new())]
     pub quiet: bool,
     /// Print events as JSON lines on standard output
-    #[arg(long)]
+    #[arg(long, env = "DISTLTO_JSON", hide_env = true, value_parser = BoolishValueParser::new())]
     pub json: bool,
     /// Do not compare the module hashes that index shards record with those of the modules
     ///

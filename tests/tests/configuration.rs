@@ -22,12 +22,15 @@ impl Place {
         folder.write("checkout/.git/x", "")?;
         folder.write("checkout/main.c", "int b(void);\nint main(void) { return b(); }\n")?;
         folder.write("checkout/b.c", "int b(void) { return 0; }\n")?;
-        for name in ["main", "b"] {
-            let line = format!("%clang -O2 -flto=thin -c checkout/{name}.c -o checkout/{name}.o");
-            let words = folder.expand(&line, "")?;
-            succeed(Command::new("sh").args(["-c", &words]).current_dir(&folder.path))?;
-        }
-        Ok(Self { folder })
+        let place = Self { folder };
+        ["main", "b"].iter().try_for_each(|name| place.compile(name))?;
+        Ok(place)
+    }
+
+    fn compile(&self, name: &str) -> Result<()> {
+        let line = format!("%clang -O2 -flto=thin -c checkout/{name}.c -o checkout/{name}.o");
+        let words = self.folder.expand(&line, "")?;
+        succeed(Command::new("sh").args(["-c", &words]).current_dir(&self.folder.path)).map(drop)
     }
 
     fn write(&self, name: &str, text: &str) -> Result<PathBuf> {
@@ -138,6 +141,21 @@ fn files_and_variables_set_options_of_every_way_to_link() -> Result<()> {
     ensure!(trace("b.json").exists());
     succeed(place.link(&["link", "--"])?.env("DISTLTO_LINK_OPTIONS", "--trace c.json --backend-arg=-g"))?;
     ensure!(trace("c.json").exists());
+    // The command line turns off what conflicts with it.
+    let edited = |text: &str| place.folder.write("checkout/b.c", text).and_then(|_| place.compile("b"));
+    edited("int b(void) { return 0 * 1; }\nint other;\n")?;
+    let said = succeed(place.link(&["link", "-v", "--"])?.env("DISTLTO_QUIET", "1"))?.stderr;
+    ensure!(String::from_utf8(said)?.contains("opt b.o"));
+    edited("int b(void) { return 0 * 2; }\nint another;\n")?;
+    let said = succeed(place.link(&["link", "--"])?.env("DISTLTO_VERBOSE", "1"))?.stderr;
+    ensure!(String::from_utf8(said)?.contains("opt b.o"));
+    edited("int b(void) { return 0 * 3; }\nint third;\n")?;
+    place.project("verbose = 1\n")?;
+    let said = succeed(&mut place.link(&["link", "-q", "--"])?)?.stderr;
+    ensure!(said.is_empty(), "{}", String::from_utf8_lossy(&said));
+    // A graph's last action has been given options that exclude stable names.
+    succeed(&mut place.link(&["index", "--"])?)?;
+    succeed(place.ask(&["run", "prog.distlto"])?.env("DISTLTO_STABLE_NAMES", "1"))?;
     // Where a store is, all commands know.
     let inspected = succeed(&mut place.ask(&["inspect", "prog"])?)?;
     ensure!(String::from_utf8(inspected.stdout)?.contains("2 modules"));
@@ -155,6 +173,7 @@ fn mistakes_are_found_before_the_link() -> Result<()> {
         ("memory = true", "1:10", "invalid value 'true'"),
         ("jobs = [1, 2]", "1:8", "`jobs` has one value"),
         ("keep-going = \"yes\"", "1:14", "`keep-going` is true or false"),
+        ("verbose = true", "1:11", "`verbose` is a number, such as 1"),
         ("job = 1", "1:7", "unknown key `job`; options are "),
         ("[jobs]\nx = 1", "1:2", "`jobs` is an option, and no table"),
         ("[remotes]\nurl = 1", "1:2", "unknown key `remotes`"),

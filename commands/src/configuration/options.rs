@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use clap::{Arg, Args, Command, Parser};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, Id, Parser};
 use distlto_planner::response;
 use distlto_planner::words::path_of;
 use distlto_prepare::exit;
@@ -27,8 +28,19 @@ pub const VARIABLE: &str = "DISTLTO_LINK_OPTIONS";
 const PREFIX: &str = "DISTLTO_";
 
 /// Options that a checkout may set although nobody trusts it: none names a file or a program, none relies on other people.
-const HARMLESS: [&str; 8] =
-    ["cache-age", "cache-size", "jobs", "keep-going", "memory", "plain-shards", "require", "stable-names"];
+const HARMLESS: [&str; 11] = [
+    "cache-age",
+    "cache-size",
+    "jobs",
+    "json",
+    "keep-going",
+    "memory",
+    "plain-shards",
+    "quiet",
+    "require",
+    "stable-names",
+    "verbose",
+];
 
 /// A value of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,12 +121,16 @@ fn checked(key: &Key, options: &[(String, Arg)], path: &Path) -> Result<FileValu
     let values =
         key.values.as_deref().ok_or_else(|| wrong(format!("`{name}` is an option, and no table")))?;
     if !option.get_action().takes_values() {
-        if !matches!(values, [value] if value == "true" || value == "false") {
-            return Err(wrong(format!("`{name}` is true or false")));
+        let is_count = matches!(option.get_action(), ArgAction::Count);
+        match values {
+            [times] if is_count && times.parse::<u8>().is_ok() => {}
+            [value] if !is_count && (value == "true" || value == "false") => {}
+            _ if is_count => return Err(wrong(format!("`{name}` is a number, such as 1"))),
+            _ => return Err(wrong(format!("`{name}` is true or false"))),
         }
         return Ok(FileValue { file: path.to_owned(), line, values: values.to_vec() });
     }
-    let is_list = matches!(option.get_action(), clap::ArgAction::Append);
+    let is_list = matches!(option.get_action(), ArgAction::Append);
     if values.len() != 1 && !is_list {
         return Err(wrong(format!("`{name}` has one value")));
     }
@@ -140,35 +156,72 @@ fn is_path(option: &Arg) -> bool {
         || option.get_value_names().is_some_and(is_named)
 }
 
-/// A command and those below it with the values of files as defaults.
-pub fn with_defaults(command: Command, found: &FileOptions) -> Command {
-    let command = command.mut_args(|option| match key(&option).and_then(|key| found.get(&key)) {
-        Some(value) => option.default_values(value.values.clone()),
-        None => option,
+/// The matches of a command line, with variables and the values of files. What the command line has turns off those of options
+/// that conflict with it.
+pub fn matches(
+    command: Command,
+    words: &[OsString],
+    files: impl FnOnce() -> FileOptions,
+) -> Result<ArgMatches, clap::Error> {
+    let Ok(line) = with_sources(command.clone(), None, &[]).try_get_matches_from(words) else {
+        // The answer, such as a help text, has variables.
+        return command.try_get_matches_from(words);
+    };
+    let (given, found) = match given(&command, &line) {
+        Some((below, line)) if below.get_arguments().any(|option| key(option).is_some()) => {
+            (conflicting(below, line), files())
+        }
+        _ => (Vec::new(), FileOptions::new()),
+    };
+    with_sources(command, Some(&found), &given).try_get_matches_from(words)
+}
+
+/// The command that a line names, with its matches; none if it is another program's.
+fn given<'m>(command: &'m Command, line: &'m ArgMatches) -> Option<(&'m Command, &'m ArgMatches)> {
+    match line.subcommand() {
+        Some((name, line)) => given(command.find_subcommand(name)?, line),
+        None => Some((command, line)),
+    }
+}
+
+/// The options that conflict with one on the command line.
+fn conflicting(command: &Command, line: &ArgMatches) -> Vec<Id> {
+    let is_given =
+        |option: &Arg| line.value_source(option.get_id().as_str()) == Some(ValueSource::CommandLine);
+    let mut found = Vec::new();
+    for option in command.get_arguments() {
+        for other in command.get_arg_conflicts_with(option) {
+            found.extend(is_given(option).then(|| other.get_id().clone()));
+            found.extend(is_given(other).then(|| option.get_id().clone()));
+        }
+    }
+    found
+}
+
+/// A command and those below it with the values of files as defaults; without files, variables do not count either, and
+/// neither do both for the options that are `off`.
+fn with_sources(command: Command, found: Option<&FileOptions>, off: &[Id]) -> Command {
+    let command = command.mut_args(|option| match found {
+        Some(found) if !off.contains(option.get_id()) => match key(&option).and_then(|key| found.get(&key)) {
+            Some(value) => option.default_values(value.values.clone()),
+            None => option,
+        },
+        _ => option.env(None::<&str>),
     });
-    command.mut_subcommands(|below| with_defaults(below, found))
+    command.mut_subcommands(|below| with_sources(below, found, off))
 }
 
 /// Parses the arguments of a program, with the options of configuration files and of [`VARIABLE`]. What is wrong ends it,
 /// and so does a question that the arguments answer themselves, such as `--help`.
 pub fn parse<P: Parser>(words: Vec<OsString>) -> P {
-    let words = with_variable(words);
-    let command = P::command();
-    let matches = command.clone().try_get_matches_from(&words).unwrap_or_else(|answer| refuse(answer));
-    let matches = match is_configurable(&command, &matches) {
-        false => matches,
-        true => match found() {
-            Ok(found) if found.is_empty() => matches,
-            Ok(found) => with_defaults(command, &found)
-                .try_get_matches_from(&words)
-                .unwrap_or_else(|answer| refuse(answer)),
-            Err(error) => {
-                exit::print(&error);
-                std::process::exit(exit::code_of(&error).into());
-            }
-        },
+    let files = || {
+        found().unwrap_or_else(|error| {
+            exit::print(&error);
+            std::process::exit(exit::code_of(&error).into())
+        })
     };
-    P::from_arg_matches(&matches).unwrap_or_else(|answer| refuse(answer))
+    let matches = matches(P::command(), &with_variable(words), files);
+    matches.and_then(|matches| P::from_arg_matches(&matches)).unwrap_or_else(|answer| refuse(answer))
 }
 
 /// The words with those of [`VARIABLE`], if they are of `distlto link`.
@@ -189,14 +242,4 @@ pub fn refuse(answer: clap::Error) -> ! {
         note(format_args!("{VARIABLE} is {}", text.to_string_lossy()));
     }
     exit::refuse(answer)
-}
-
-/// Whether the command that was given has an option with a key.
-fn is_configurable(command: &Command, matches: &clap::ArgMatches) -> bool {
-    match matches.subcommand() {
-        Some((name, matches)) => {
-            command.find_subcommand(name).is_some_and(|below| is_configurable(below, matches))
-        }
-        None => command.get_arguments().any(|option| key(option).is_some()),
-    }
 }
