@@ -397,7 +397,7 @@ fn the_quick_start_prints_what_it_shows() -> Result<()> {
         install.command.starts_with("cargo xtask install ")
             && copy.command.starts_with("cp -r examples/hello ")
     );
-    ensure!(commands.len() == 7, "{} commands were read", commands.len());
+    ensure!(commands.len() == 6, "{} commands were read", commands.len());
     for shown in commands {
         let output = capture(&mut place.shell(&shown.command))?;
         ensure!(output.status.success(), "$ {}\n{output:?}", shown.command);

@@ -56,9 +56,9 @@ fn a_static_linker_gets_a_distributor() -> Result<()> {
     let words = "%clang -O2 -flto=thin --ld-path=$PWD/static/ld.lld a.o b.o -o P";
     let ended = pair.same(&format!("$link {words} && ./P"))?;
     ensure!(ended.code == Some(7), "{ended:?}");
-    // With -v a distributor prints what it runs.
+    // With -vv a distributor prints commands.
     let (_, output) =
-        pair.run(&pair.served, &format!("$link {words}"), &format!("{} link -v --", binary()?.display()))?;
+        pair.run(&pair.served, &format!("$link {words}"), &format!("{} link -vv --", binary()?.display()))?;
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success() && said.matches("-fthinlto-index=").count() == 2, "{said}");
     // It cannot be asked what it would do, and does nothing.

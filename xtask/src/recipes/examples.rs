@@ -36,7 +36,7 @@ pub const EXAMPLES: &[Project] = &[
         recipe: "Meson",
         sources: Sources::Example("meson"),
         tools: &[MESON, NINJA],
-        edit: ("calendar.c", "  int past = year - 1;\n", C),
+        edit: ("names.c", "const char *weekday_name(int year, int month, int day) {\n", C),
         ..NONE
     },
     Project {
@@ -90,7 +90,7 @@ pub const EXAMPLES: &[Project] = &[
         variant: "word",
         sources: Sources::Example("meson"),
         tools: &[MESON, NINJA],
-        edit: ("calendar.c", "  int past = year - 1;\n", C),
+        edit: ("names.c", "const char *weekday_name(int year, int month, int day) {\n", C),
         ..NONE
     },
 ];
