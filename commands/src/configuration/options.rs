@@ -24,7 +24,7 @@ use crate::link::args::LinkArgs;
 /// Holds options of `distlto link`, quoted as in a response file. They come before those of the command line.
 pub const VARIABLE: &str = "DISTLTO_LINK_OPTIONS";
 
-/// What begins the variable of an option.
+/// The beginning of an option's variable.
 const PREFIX: &str = "DISTLTO_";
 
 /// Options that a checkout may set although nobody trusts it: none names a file or a program, none relies on other people.
@@ -156,8 +156,8 @@ fn is_path(option: &Arg) -> bool {
         || option.get_value_names().is_some_and(is_named)
 }
 
-/// The matches of a command line, with variables and the values of files. What the command line has turns off those of options
-/// that conflict with it.
+/// The matches of a command line, with variables and the values of files. An option on the command line turns off those of
+/// options that conflict with it.
 pub fn matches(
     command: Command,
     words: &[OsString],
