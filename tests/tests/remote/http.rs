@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use anyhow::{Context, Result, ensure};
 use distlto_reapi_server::Authority;
 use distlto_tests::distlto;
-use distlto_tests::run::{capture, succeed};
+use distlto_tests::run::capture;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
@@ -60,10 +60,7 @@ impl Apache {
             fs::create_dir(path.join(name))?;
             fs::set_permissions(path.join(name), Permissions::from_mode(0o777))?;
         }
-        succeed(Command::new("sh").current_dir(path).args([
-            "-c",
-            "printf 'user:%s\n' \"$(openssl passwd -apr1 secret-word)\" > users && chmod 644 users",
-        ]))?;
+        fs::write(path.join("users"), USERS)?;
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let mut text: String = MODULES_OF_APACHE
             .iter()
@@ -137,6 +134,8 @@ impl Apache {
 const OPEN: &str = "Require all granted";
 const READ_ONLY: &str = "<LimitExcept GET HEAD>\nRequire all denied\n</LimitExcept>";
 const BASIC: &str = "AuthType Basic\nAuthName cache\nAuthUserFile users\nRequire valid-user";
+/// `user` and the SHA-1 of `secret-word`, as Apache takes it.
+const USERS: &str = "user:{SHA}jED9iczEtlwHO3MZFMLSzind1M0=\n";
 /// Of `user:secret-word`.
 const CREDENTIALS: &str = "Basic dXNlcjpzZWNyZXQtd29yZA==";
 
