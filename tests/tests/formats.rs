@@ -181,7 +181,9 @@ fn graphs_of_other_formats_make_the_linkers_program() -> Result<()> {
 #[test]
 fn an_object_of_another_module_fails_the_link() -> Result<()> {
     refuses_another_object("macho-refused", Format::Macho)?;
-    refuses_another_object("wasm-refused", Format::Wasm)
+    refuses_another_object("wasm-refused", Format::Wasm)?;
+    refuses_another_object("coff-refused", Format::Coff)?;
+    refuses_another_object("mingw-refused", Format::MinGw)
 }
 
 /// The linker's own words of a link for MSVC.

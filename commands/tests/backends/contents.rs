@@ -50,6 +50,9 @@ const OTHER: &str = "int other(int x) { return x - 1; } volatile int entries; vo
 const LISTED: &str = "void enlist(int *); static int entry; \
     __attribute__((constructor)) static void enlist_entry(void) { enlist(&entry); }";
 
+/// A module that has nothing but a destructor.
+const LAST: &str = "__attribute__((destructor)) static void last(void) {}";
+
 const CLASSES: &str = r#"
 extern "C" int other(int);
 extern "C" void enlist(int *);
@@ -67,8 +70,14 @@ thread_local Listed of_thread;
 int main() { Box<int> box; return box.get() + shared + make(1)->kind() + of_thread.entry; }
 "#;
 
-/// Compiles `a.o` from `source` and thin-links it with `OTHER`, both for `target`.
+/// Compiles `a.o` from `source` and thin-links it with `OTHER`, both for the target in `flags`.
 fn link(version: u32, source: &str, flags: &[&str]) -> Link {
+    let link = compiled(version, source, flags);
+    link.thin_link(version, &["a.o", "b.o"]);
+    link
+}
+
+fn compiled(version: u32, source: &str, flags: &[&str]) -> Link {
     let link = Link::new(version);
     link.write("b.c", OTHER);
     let name = if source == CLASSES { "a.cpp" } else { "a.c" };
@@ -80,7 +89,50 @@ fn link(version: u32, source: &str, flags: &[&str]) -> Link {
         words.extend(flags);
         link.tool(&words);
     }
-    link.thin_link(version, &["a.o", "b.o"]);
+    link
+}
+
+/// Targets of other formats than ELF, each with the words of a thin link into a library.
+const OTHER_FORMATS: [(&str, &[&str]); 6] = [
+    ("x86_64-windows-msvc", TO_DLL),
+    ("i686-windows-msvc", TO_DLL),
+    ("aarch64-windows-msvc", TO_DLL),
+    ("x86_64-windows-gnu", TO_DLL),
+    (
+        "arm64-apple-macos13",
+        &[
+            "ld64.lld-22",
+            "--thinlto-index-only",
+            "-arch",
+            "arm64",
+            "-platform_version",
+            "macos",
+            "13",
+            "13",
+            "-dylib",
+            "-undefined",
+            "dynamic_lookup",
+        ],
+    ),
+    (
+        "wasm32-unknown-unknown",
+        &["wasm-ld-22", "--thinlto-index-only", "--no-entry", "--allow-undefined", "--export-all"],
+    ),
+];
+const TO_DLL: &[&str] = &[
+    "lld-link-22",
+    "/thinlto-index-only",
+    "/dll",
+    "/noentry",
+    "/nodefaultlib",
+    "/force:unresolved",
+    "/safeseh:no",
+];
+
+fn link_to(target: &str, words: &[&str], source: &str) -> Link {
+    // WebAssembly has no common symbols.
+    let link = compiled(22, source, &[&format!("--target={target}"), "-ffreestanding", "-fno-common"]);
+    link.tool(&[words, &["a.o", "b.o"]].concat());
     link
 }
 
@@ -157,6 +209,57 @@ fn other_machines_are_judged_too() {
     }
 }
 
+/// Without what only ELF has.
+const PORTABLE: &str = r#"
+int other(int);
+static int values[4];
+__attribute__((constructor)) static void evaluated(void) { values[0] = 5; }
+__attribute__((constructor(200))) void seen_and_evaluated(void) { values[1] = 6; }
+__attribute__((constructor, used)) static void used_and_evaluated(void) { values[2] = 7; }
+__attribute__((constructor)) static void empty(void) {}
+__attribute__((weak)) int weak(int x) { return x + values[0]; }
+__attribute__((visibility("hidden"))) int hidden(int x) { return other(x) * 3; }
+int named(void) __asm__("named$otherwise");
+int named(void) { return values[1]; }
+__attribute__((noinline)) static int local(int x) { values[x & 3] += x; return values[2]; }
+int calls_local(int x) { return local(x); }
+_Thread_local int of_thread = 4;
+int tentative;
+const int constant = 17;
+static inline int inlined(int x) { return x * 2; }
+int entry(void) { return calls_local(weak(hidden(named()))) + of_thread + tentative + inlined(constant); }
+"#;
+
+/// Removes an option that clang refuses for Windows.
+const WITHOUT_PIC: &str = "for word; do shift; test $word = -fPIC || set -- \"$@\" \"$word\"; done";
+
+#[test]
+fn other_formats_are_judged_too() {
+    for (target, words) in OTHER_FORMATS {
+        let flag = format!("--target={target}");
+        for source in [PORTABLE, LISTED, CLASSES] {
+            let link = link_to(target, words, source);
+            let (report, retried) = opt(&link, &format!("{WITHOUT_PIC}; exec clang-22 {flag} \"$@\""));
+            assert!(is_done(&report) && retried.is_empty(), "{target}: {report:?} {retried:?}");
+        }
+        let defines = "__attribute__((dllexport)) int only(void) { return 3; }";
+        let section = if target.contains("apple") { "__DATA,__entries" } else { "entries" };
+        let placed = format!("__attribute__((used, section(\"{section}\"))) static int entry = 3;");
+        let prefix = if target.contains("apple") || target.contains("i686") { "_" } else { "" };
+        let (has_sections, is_coff) = (!target.contains("wasm"), target.contains("windows"));
+        let cases = [
+            (defines, &*format!("it does not define {prefix}only"), true),
+            (&placed, &format!("it has no section {section}"), has_sections),
+            (LAST, "it has no list of destructors", is_coff),
+            (LISTED, "it has no list of constructors, and does not name the source file a.c", is_coff),
+        ];
+        for (source, lacks, _) in cases.into_iter().filter(|(_, _, is_seen)| *is_seen) {
+            let of_nothing = format!("echo | clang-22 {flag} -c -x c - -o \"$out\"");
+            refused(&link_to(target, words, source), lacks, &of_nothing);
+        }
+    }
+}
+
 #[test]
 fn an_object_of_another_module() {
     refused(&link(22, RICH, &[]), "it does not define main, from_assembly", OF_NOTHING);
@@ -219,7 +322,7 @@ fn a_module_that_only_registers_something() {
 
 #[test]
 fn a_list_of_destructors_and_a_section_that_is_kept() {
-    let link = link(22, "__attribute__((destructor)) static void last(void) {}", &[]);
+    let link = link(22, LAST, &[]);
     refused(&link, "it has no list of destructors", OF_NOTHING);
     let placed = "__attribute__((used, section(\"entries\"))) static int entry = 3;";
     let link = self::link(22, placed, &[]);

@@ -1,8 +1,8 @@
 //! Compares the contents of a native object with those of its module.
 //!
 //! A compiler that was given another module, or none, writes a whole object all the same. Which contents are certain the
-//! planner says (`contents.rs`). The symbols of ELF, Mach-O and WebAssembly are judged here, for the machines below; the sections
-//! of ELF alone. Knows nothing of bitcode.
+//! planner says (`contents.rs`). Symbols are judged for the formats and machines below, sections where the format has a section
+//! for a list of constructors. Knows nothing of bitcode.
 
 use std::collections::HashSet;
 
@@ -18,9 +18,26 @@ const CHECKED: &[u8] = b".cfi";
 /// Prefix of a variable's name on targets without thread-local storage.
 const EMULATED: &[u8] = b"__emutls_v.";
 
-/// Sections that list functions to be called before `main`, and after it.
-const BEFORE_MAIN: [&[u8]; 3] = [b".init_array", b".ctors", b".preinit_array"];
-const AFTER_MAIN: [&[u8]; 2] = [b".fini_array", b".dtors"];
+/// What a format's objects have for functions to be called before `main` and after it (LLVM's `getStaticCtorSection`).
+struct Lists {
+    /// How the names of sections begin that list functions to be called before `main`.
+    before_main: &'static [&'static [u8]],
+    /// None where the format has no such list.
+    after_main: &'static [&'static [u8]],
+    /// Whether a compiler's object names the module's source file.
+    names_source: bool,
+}
+
+const ELF: Lists = Lists {
+    before_main: &[b".init_array", b".ctors", b".preinit_array"],
+    after_main: &[b".fini_array", b".dtors"],
+    names_source: true,
+};
+/// For MSVC and for MinGW.
+const COFF: Lists =
+    Lists { before_main: &[b".CRT$XC", b".ctors"], after_main: &[b".CRT$XT", b".dtors"], names_source: true };
+/// A constructor registers the destructors, and LLVM removes those that do nothing.
+const MACHO: Lists = Lists { before_main: &[b"__mod_init_func"], after_main: &[], names_source: false };
 
 /// Returns a sentence about the missing contents of an object.
 pub(super) fn missing(file: &object::File<'_>, contents: &Contents) -> Option<String> {
@@ -32,20 +49,44 @@ pub(super) fn missing(file: &object::File<'_>, contents: &Contents) -> Option<St
     if !lacking.is_empty() {
         return Some(format!("it does not define {}", names(&lacking)));
     }
-    if file.format() != BinaryFormat::Elf {
-        return None;
-    }
-    let sections: HashSet<&[u8]> = file.sections().filter_map(|section| section.name_bytes().ok()).collect();
-    let has =
-        |lists: &[&[u8]]| sections.iter().any(|section| lists.iter().any(|list| section.starts_with(list)));
-    if let Some(section) = contents.sections.iter().find(|section| !sections.contains(section.as_slice())) {
+    let lists = match file.format() {
+        BinaryFormat::Elf => ELF,
+        BinaryFormat::Coff => COFF,
+        BinaryFormat::MachO => MACHO,
+        // WebAssembly has no section for the list.
+        _ => return None,
+    };
+    let sections: HashSet<Vec<u8>> = file.sections().filter_map(|section| placed_in(&section)).collect();
+    let has = |starts: &[&[u8]]| {
+        let mut names = file.sections().filter_map(|section| section.name_bytes().ok().map(<[u8]>::to_vec));
+        names.any(|name| starts.iter().any(|start| name.starts_with(start)))
+    };
+    let is_macho = file.format() == BinaryFormat::MachO;
+    let is_there = |section: &[u8]| match is_macho {
+        // Type and attributes may follow.
+        true => {
+            let parts: Vec<_> = section.split(|&byte| byte == b',').take(2).map(<[u8]>::trim_ascii).collect();
+            sections.contains(&parts.join(&b','))
+        }
+        false => sections.contains(section),
+    };
+    if let Some(section) = contents.sections.iter().find(|section| !is_there(section)) {
         return Some(format!("it has no section {}", text(section)));
     }
-    if contents.has_destructors && !has(&AFTER_MAIN) {
+    if contents.has_destructors && !lists.after_main.is_empty() && !has(lists.after_main) {
         return Some("it has no list of destructors".to_owned());
     }
-    let constructors = contents.constructors.as_ref().filter(|_| !has(&BEFORE_MAIN))?;
-    without_list(file, constructors)
+    let constructors = contents.constructors.as_ref().filter(|_| !has(lists.before_main))?;
+    without_list(file, constructors, lists.names_source)
+}
+
+/// Returns what a module calls a section of an object; on Mach-O that has the segment before the name.
+fn placed_in<'d>(section: &impl ObjectSection<'d>) -> Option<Vec<u8>> {
+    let name = section.name_bytes().ok()?;
+    Some(match section.segment_name_bytes().ok()? {
+        Some(segment) => [segment, b",", name].concat(),
+        None => name.to_vec(),
+    })
 }
 
 /// Other machines may treat symbols in their own ways, as those of graphics processors do.
@@ -56,6 +97,7 @@ fn is_judged(file: &object::File<'_>) -> bool {
         BinaryFormat::Elf => matches!(machine, X86_64 | I386 | Aarch64 | Arm | Riscv32 | Riscv64),
         BinaryFormat::MachO => matches!(machine, X86_64 | Aarch64),
         BinaryFormat::Wasm => machine == Wasm32,
+        BinaryFormat::Coff => matches!(machine, X86_64 | I386 | Aarch64),
         _ => false,
     }
 }
@@ -99,15 +141,15 @@ fn text(name: &[u8]) -> String {
     String::from_utf8_lossy(name).into_owned()
 }
 
-/// An object without a list of constructors is right if the compiler has evaluated them. Then it names the module's
-/// source file, as every object of a compiler does. It has none of the functions that only the list calls.
-fn without_list(file: &object::File<'_>, constructors: &Constructors) -> Option<String> {
+/// An object without a list of constructors is right if the compiler has evaluated them. Then it has none of the functions that
+/// only the list calls, and it names the module's source file where the format has a place for that.
+fn without_list(file: &object::File<'_>, constructors: &Constructors, names_source: bool) -> Option<String> {
     let base = |path: &[u8]| path.rsplit(|&byte| byte == b'/').next().map(<[u8]>::to_vec);
     let source = base(&constructors.source);
-    let files = file.symbols().filter(|symbol| symbol.kind() == SymbolKind::File);
+    let mut files = file.symbols().filter(|symbol| symbol.kind() == SymbolKind::File);
     let is_source =
         |symbol: object::Symbol<'_, '_>| symbol.name_bytes().is_ok_and(|name| base(name) == source);
-    if !files.into_iter().any(is_source) {
+    if names_source && !files.any(is_source) {
         let source = text(&constructors.source);
         return Some(format!("it has no list of constructors, and does not name the source file {source}"));
     }
