@@ -199,3 +199,14 @@ fn mistakes_are_found_before_the_link() -> Result<()> {
     ensure!(place.folder.path.join("checkout/t.json").exists());
     Ok(())
 }
+
+#[test]
+fn options_before_a_command_say_where_they_belong() -> Result<()> {
+    let place = Place::new("before")?;
+    let tip = "the options of a build's links are in DISTLTO_LINK_OPTIONS";
+    for (words, has_tip) in [(&["-v", "make"][..], true), (&["link", "--no-option"], false)] {
+        let said = fail(&mut place.ask(words)?)?.1;
+        ensure!(said.contains(tip) == has_tip && said.contains("unexpected argument"), "{words:?}: {said}");
+    }
+    Ok(())
+}

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Id, Parser};
 use distlto_planner::response;
@@ -220,8 +221,22 @@ pub fn parse<P: Parser>(words: Vec<OsString>) -> P {
             std::process::exit(exit::code_of(&error).into())
         })
     };
-    let matches = matches(P::command(), &with_variable(words), files);
-    matches.and_then(|matches| P::from_arg_matches(&matches)).unwrap_or_else(|answer| refuse(answer))
+    let words = with_variable(words);
+    let matches = matches(P::command(), &words, files);
+    let parsed = matches.and_then(|matches| P::from_arg_matches(&matches));
+    parsed.unwrap_or_else(|answer| refuse(with_tip(answer, P::command(), &words)))
+}
+
+/// Adds where options of links belong, if they stand before the command of a build.
+fn with_tip(mut answer: clap::Error, mut command: Command, words: &[OsString]) -> clap::Error {
+    command.build();
+    let is_option = words.get(1).is_some_and(|word| word.as_encoded_bytes().starts_with(b"-"));
+    if is_option && command.is_allow_external_subcommands_set() && answer.kind() == ErrorKind::UnknownArgument
+    {
+        let tip = format!("the options of a build's links are in {VARIABLE}: {VARIABLE}=-v distlto make");
+        answer.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    answer
 }
 
 /// The words with those of [`VARIABLE`], if they are of `distlto link`.
