@@ -1,7 +1,7 @@
 //! A cache that speaks plain HTTP, in the layout of Bazel's `--remote_cache=http://`: bazel-remote, nginx, any WebDAV server.
 //!
 //! `GET` and `PUT` of `BASE/ac/HASH` (an `ActionResult` in protobuf) and `BASE/cas/HASH`, by SHA-256. An instance name is a
-//! folder of the base. The methods are those of the API with its messages, so that retries, checks and errors are one. Source of the format:
+//! folder of the base, which may be one of an S3 bucket. The methods are those of the API with its messages, so that retries, checks and errors are one. Source of the format:
 //! Bazel's documentation, "Remote Caching", "HTTP Caching Protocol".
 
 use std::error::Error as _;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use prost::Message;
 use prost::bytes::Bytes;
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
-use reqwest::{Certificate, Client, Identity, RequestBuilder, Response, StatusCode};
+use reqwest::{Certificate, Client, Identity, Method, RequestBuilder, Response, StatusCode};
 use tonic::metadata::MetadataMap;
 use tonic::{Code, Status};
 
@@ -19,6 +19,7 @@ use crate::digest::Digest;
 use crate::error::Error;
 use crate::options::Options;
 use crate::proto;
+use crate::s3::BucketFolder;
 
 /// gRPC's alone.
 const METADATA: &str = "build.bazel.remote.execution.v2.requestmetadata-bin";
@@ -29,8 +30,16 @@ const LONGEST_WORDS: usize = 200;
 #[derive(Debug, Clone)]
 pub struct HttpCache {
     client: Client,
-    /// The URL without a slash at its end.
-    base: Arc<str>,
+    base: Base,
+}
+
+/// Where the files of a cache are.
+#[derive(Debug, Clone)]
+enum Base {
+    /// Below a URL without a slash at its end.
+    Url(Arc<str>),
+    /// In a bucket, where each request has a signature of its own.
+    Bucket(Arc<BucketFolder>),
 }
 
 impl HttpCache {
@@ -55,16 +64,20 @@ impl HttpCache {
             let both = [pem(certificate, "CERTIFICATE")?, pem(key, "PRIVATE KEY")?].join(&b'\n');
             client = client.identity(Identity::from_pem(&both).map_err(wrong)?);
         }
-        let (mut base, instance) = (options.endpoint.url().to_owned(), options.instance.trim_matches('/'));
-        if !instance.is_empty() {
-            base = format!("{base}/{instance}");
-        }
-        Ok(Self { client: client.build().map_err(wrong)?, base: base.into() })
+        let within = |base: &str| match options.instance.trim_matches('/') {
+            "" => base.to_owned(),
+            instance => format!("{base}/{instance}"),
+        };
+        let base = match options.endpoint.bucket() {
+            Some(path) => Base::Bucket(BucketFolder::new(options, &within(path))?.into()),
+            None => Base::Url(within(options.endpoint.url()).into()),
+        };
+        Ok(Self { client: client.build().map_err(wrong)?, base })
     }
 
     /// Asks for the empty blob, to learn whether there is a server that answers this client.
     pub async fn capabilities(&self, headers: &MetadataMap) -> Result<proto::ServerCapabilities, Status> {
-        let request = self.client.head(self.place("cas", &Digest::of(b"")));
+        let request = self.request(Method::HEAD, "cas", &Digest::of(b""));
         match send(request, headers).await {
             Err(status) if status.code() != Code::NotFound => Err(status),
             _ => Ok(proto::ServerCapabilities {
@@ -135,12 +148,17 @@ impl HttpCache {
         Ok(proto::BatchUpdateBlobsResponse { responses })
     }
 
-    fn place(&self, kind: &str, digest: &Digest) -> String {
-        format!("{}/{kind}/{}", self.base, digest.hex())
+    fn request(&self, method: Method, kind: &str, digest: &Digest) -> RequestBuilder {
+        let file = format!("{kind}/{}", digest.hex());
+        let url = match &self.base {
+            Base::Url(base) => format!("{base}/{file}"),
+            Base::Bucket(bucket) => bucket.url(&method, &file),
+        };
+        self.client.request(method, url)
     }
 
     async fn get(&self, headers: &MetadataMap, kind: &str, digest: &Digest) -> Result<Bytes, Status> {
-        let response = send(self.client.get(self.place(kind, digest)), headers).await?;
+        let response = send(self.request(Method::GET, kind, digest), headers).await?;
         response.bytes().await.map_err(broken)
     }
 
@@ -152,7 +170,7 @@ impl HttpCache {
         data: Vec<u8>,
     ) -> Result<(), Status> {
         let request =
-            self.client.put(self.place(kind, digest)).header(CONTENT_TYPE, "application/octet-stream");
+            self.request(Method::PUT, kind, digest).header(CONTENT_TYPE, "application/octet-stream");
         send(request.body(data), headers).await.map(drop)
     }
 }

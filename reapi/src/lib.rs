@@ -53,6 +53,7 @@ pub mod method;
 mod missing_blobs;
 pub mod options;
 mod retry;
+pub mod s3;
 pub mod statistics;
 mod status_details;
 mod stream_read;

@@ -12,6 +12,7 @@ use tonic::codegen::http::Uri;
 
 use crate::call::Calls;
 use crate::error::Error;
+use crate::s3::S3Account;
 
 /// How to talk to a server.
 #[derive(Debug, Clone)]
@@ -26,6 +27,8 @@ pub struct Options {
     pub tls: Tls,
     /// Who knows credentials.
     pub credential_helper: Option<CredentialHelper>,
+    /// The account for a bucket of S3.
+    pub s3: S3Account,
     /// Who calls, for the server's log.
     pub tool: CallerTool,
     /// For how long a call is made again when the server or the network fails; silence counts as failing. A large blob
@@ -69,6 +72,7 @@ impl Options {
             headers: Headers::default(),
             tls: Tls::default(),
             credential_helper: None,
+            s3: S3Account::default(),
             tool: CallerTool::default(),
             retry_time: Duration::from_secs(30),
             connect_time: Duration::from_secs(5),
@@ -135,21 +139,21 @@ pub enum Compression {
 pub struct Endpoint {
     shown: Arc<str>,
     uri: String,
-    /// The URL of a cache that speaks plain HTTP, without a slash at its end.
+    /// The URL of a cache that speaks plain HTTP, or of a bucket, without a slash at its end.
     http: Option<String>,
     tls: bool,
     local: bool,
 }
 
 impl Endpoint {
-    /// Parses a URL: `grpc://HOST:PORT`, `grpcs://` with TLS, `unix:PATH`, or `http://HOST:PORT/PATH` and `https://` of a
-    /// cache that speaks plain HTTP.
+    /// Parses a URL: `grpc://HOST:PORT`, `grpcs://` with TLS, `unix:PATH`, or for a cache that speaks plain HTTP
+    /// `http://HOST:PORT/PATH`, `https://` and `s3://BUCKET/PATH`.
     pub fn parse(url: &str) -> Result<Self, Error> {
         // The text is not shown: a wrong URL may hold a password.
         let bad = |why: &str| Error::Options {
             option: "URL of the server".to_owned(),
             why: why.to_owned(),
-            help: "grpc://HOST:PORT, grpcs://HOST:PORT (with TLS), unix:PATH, or for a cache http://HOST:PORT/PATH or https:// is expected",
+            help: "grpc://HOST:PORT, grpcs://HOST:PORT (with TLS), unix:PATH, or for a cache http://HOST:PORT/PATH, https:// or s3://BUCKET/PATH is expected",
         };
         if let Some(path) = url.strip_prefix("unix:") {
             let path = path.strip_prefix("//").unwrap_or(path);
@@ -160,12 +164,14 @@ impl Endpoint {
             return Ok(Self { shown: uri.as_str().into(), uri, http: None, tls: false, local: true });
         }
         let (scheme, rest) = url.split_once("://").ok_or_else(|| bad("no scheme"))?;
-        let is_http = scheme.starts_with("http");
+        let is_http = scheme.starts_with("http") || scheme == "s3";
         let (tls, scheme, port) = match scheme {
             "grpc" => (false, "http", 80),
             "grpcs" => (true, "https", 443),
             "http" => (false, "http", 80),
             "https" => (true, "https", 443),
+            // The account says which host it is.
+            "s3" => (true, "s3", 443),
             _ => return Err(bad("an unknown scheme")),
         };
         let uri: Uri = format!("{scheme}://{rest}").parse().map_err(|_| bad("not a URL"))?;
@@ -181,6 +187,15 @@ impl Endpoint {
             return Err(bad("a path follows the host; an instance name is an option of its own"));
         }
         let host = authority.host();
+        if scheme == "s3" {
+            if authority.port().is_some() {
+                return Err(bad(
+                    "a port follows the bucket; AWS_ENDPOINT_URL names a server that is not AWS's",
+                ));
+            }
+            let (uri, url) = (format!("s3://{host}"), format!("s3://{host}{path}"));
+            return Ok(Self { shown: url.as_str().into(), uri, http: Some(url), tls: true, local: false });
+        }
         let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
         let local = host == "localhost" || address.is_ok_and(|address| address.is_loopback());
         let port = authority.port_u16().unwrap_or(port);
@@ -199,6 +214,11 @@ impl Endpoint {
     /// As HTTP has it, and credential helpers.
     pub fn uri(&self) -> &str {
         &self.uri
+    }
+
+    /// The path of a bucket, if it is one.
+    pub fn bucket(&self) -> Option<&str> {
+        self.http.as_deref()?.strip_prefix("s3://")
     }
 
     /// Whether it is a cache that speaks plain HTTP.
@@ -290,6 +310,11 @@ mod tests {
             ("https://example.org/a?b", None),
             ("https://example.org", Some("https://example.org:443")),
             ("grpcs://example.org", Some("grpcs://example.org:443")),
+            ("s3://bucket", Some("s3://bucket")),
+            ("s3://a.bucket/of/mine/", Some("s3://a.bucket/of/mine")),
+            ("s3://bucket:80/", None),
+            ("s3://user@bucket/", None),
+            ("s3:///folder", None),
             ("grpcs://[::1]:1", Some("grpcs://[::1]:1")),
             ("unix:/run/cas", Some("unix:/run/cas")),
             ("unix:///run/cas", Some("unix:/run/cas")),

@@ -13,6 +13,7 @@ mod http;
 mod large;
 mod on_casd;
 mod program;
+mod s3;
 
 use std::time::{Duration, Instant};
 

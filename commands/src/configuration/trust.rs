@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use distlto_executor::variables::REMOTE_HEADERS;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::private::{self, Exposed, Reach};
+use distlto_reapi::s3::S3Account;
 
 use super::file::{self, CheckoutFile, ConfigError, Key, Read, RemoteTable, UserFile};
 use super::options;
@@ -36,6 +37,8 @@ pub struct ConfigPlaces {
     pub user_file: Option<PathBuf>,
     /// The value of [`REMOTE_HEADERS`]: secret.
     pub headers: Option<OsString>,
+    /// The account that AWS's variables describe: secret.
+    pub s3: S3Account,
 }
 
 impl ConfigPlaces {
@@ -45,8 +48,9 @@ impl ConfigPlaces {
         let home = set("HOME");
         let named = std::env::var_os(VARIABLE);
         let headers = std::env::var_os(REMOTE_HEADERS);
+        let s3 = S3Account::of_variables(|name| std::env::var(name).ok());
         if named.as_ref().is_some_and(|named| named.is_empty()) {
-            return Ok(Self { directory: None, home, user_file: None, headers });
+            return Ok(Self { directory: None, home, user_file: None, headers, s3 });
         }
         let folder = set("XDG_CONFIG_HOME").or_else(|| Some(home.as_ref()?.join(".config")));
         Ok(Self {
@@ -56,6 +60,7 @@ impl ConfigPlaces {
                 .map(PathBuf::from)
                 .or_else(|| folder.map(|folder| folder.join("distlto/config.toml"))),
             headers,
+            s3,
         })
     }
 }

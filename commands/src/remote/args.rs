@@ -24,7 +24,8 @@ pub struct RemoteArgs {
     pub remote: Option<UrlText>,
     /// Take results from this server's action cache, and put them there [default: the server of --remote]
     ///
-    /// Any server with content-addressable storage and an action cache will do; it need not execute anything.
+    /// Any server with content-addressable storage and an action cache will do; it need not execute anything. So will one
+    /// with GET and PUT (http://HOST:PORT/PATH, https://) and a bucket of S3 (s3://BUCKET/PATH, with AWS's variables).
     #[arg(
         long,
         value_name = "URL",

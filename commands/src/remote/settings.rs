@@ -255,6 +255,10 @@ impl<'a> Sources<'a> {
         options.compression = compression.unwrap_or_default().into();
         options.headers.0 = access.headers.0;
         options.credential_helper = access.credential_helper.map(CredentialHelper::new);
+        options.s3 = match self.is_stranger(&options.endpoint) {
+            true => self.around.s3.clone().without_key(),
+            false => self.around.s3.clone(),
+        };
         options.tls = Tls { authorities: tls.ca, identity: identity(tls.cert, tls.key)?, server_name: None };
         let (name, version) = ("distlto".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
         options.tool = CallerTool { name, version, invocation: String::new() };
@@ -295,7 +299,9 @@ impl<'a> Sources<'a> {
         if let Some(user) = by_user {
             add(&mut access, user.file.remote.access().resolve(&user.path));
         }
-        if let Some(found) = checkout.as_ref().filter(|_| is_stranger && !has_own && self.has_secrets()) {
+        if let Some(found) =
+            checkout.as_ref().filter(|_| is_stranger && !has_own && self.has_secrets(endpoint))
+        {
             let declared = ConfigFiles::declare(&found.path, self.around.user_file.as_deref());
             notices.push(format!(
                 "{endpoint} is named by {} alone and gets none of your credentials: {declared}; \
@@ -332,10 +338,11 @@ impl<'a> Sources<'a> {
     }
 
     /// Whether there are credentials that a server could be denied.
-    fn has_secrets(&self) -> bool {
+    fn has_secrets(&self, endpoint: &Endpoint) -> bool {
         let is_secret = |access: &Access| access.keys().iter().any(|key| *key != "tls.ca");
         let user = self.files.user.as_ref();
-        is_secret(&self.caller) || user.is_some_and(|user| is_secret(&user.file.remote.access()))
+        let has_key = endpoint.bucket().is_some() && self.around.s3.has_key();
+        has_key || is_secret(&self.caller) || user.is_some_and(|user| is_secret(&user.file.remote.access()))
     }
 }
 

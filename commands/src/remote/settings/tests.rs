@@ -4,6 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 use clap::{Args, Command, FromArgMatches};
+use distlto_reapi::s3::S3Account;
 use tempfile::TempDir;
 
 use super::*;
@@ -38,6 +39,7 @@ impl World {
             home: None,
             user_file: Some(self.path("config.toml")),
             headers: self.headers.map(Into::into),
+            s3: account(),
         };
         settings(&args(words), &around)
     }
@@ -49,6 +51,11 @@ impl World {
     fn refused(&self, words: &[&str]) -> ConfigError {
         self.settings(words).map(|settings| panic!("{words:?}: {settings:?}")).unwrap_or_else(|error| error)
     }
+}
+
+/// An account of S3 with a key.
+fn account() -> S3Account {
+    S3Account::of_variables(|name| name.contains("_KEY").then(|| name.to_owned()))
 }
 
 /// Parses options without the environment of the test process.
@@ -412,3 +419,17 @@ fn the_guide_has_each_option_with_its_key() {
 }
 
 mod strangers;
+
+#[test]
+fn a_bucket_that_only_a_checkout_names_gets_no_key() {
+    let text = "[remote]\ncache = \"s3://bucket/of/all\"";
+    let found = |world: &World, words: &[&str]| {
+        let settings = world.good(words);
+        let (cache, _) = settings.cache.expect("a cache");
+        (cache.endpoint.to_string(), cache.s3.has_key(), settings.notices.len())
+    };
+    let own = "s3://bucket/of/all".to_owned();
+    assert_eq!(found(&World::new(text, ""), &[]), (own.clone(), false, 1));
+    assert_eq!(found(&World::new("", text), &[]), (own.clone(), true, 0));
+    assert_eq!(found(&World::new(text, ""), &["--remote-cache=s3://bucket/of/all"]), (own, true, 0));
+}

@@ -132,6 +132,7 @@ fn it_is_looked_for_no_further_than_the_repository_or_the_home() {
             home: Some(world.folder.path().join(home)),
             user_file: None,
             headers: None,
+            s3: S3Account::default(),
         };
         settings(&args(&[]), &around).expect("well-formed").execute.is_some()
     };
