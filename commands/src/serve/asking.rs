@@ -2,7 +2,7 @@
 //!
 //! Does not answer questions.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -378,7 +378,10 @@ impl Service<'_> {
 /// The options that name our distributor, the compiler and, for another flavour than ELF's, the compiler's flags.
 fn distributor(compilation: &CompileSettings) -> Result<Vec<Word>, IoError> {
     let own = std::env::current_exe().map_err(IoError::on("find", "this program"))?;
-    let distributor = word_of(own.with_file_name(DISTRIBUTE).into_os_string());
+    let distributor = own.with_file_name(DISTRIBUTE);
+    // The linker would not say what is missing.
+    fs::metadata(&distributor).map_err(IoError::on("find", &distributor))?;
+    let distributor = word_of(distributor.into_os_string());
     // Where nothing is compiled the linker still asks for a name.
     let compiler = Some(&*compilation.compiler).filter(|compiler| !compiler.is_empty()).unwrap_or("clang");
     let named = [(DISTRIBUTOR, &*distributor), ("thinlto-remote-compiler", compiler.as_bytes())];
