@@ -209,6 +209,16 @@ impl<'a> Sources<'a> {
             (None, Some(endpoint)) => Some(self.options(endpoint, &mut notices)?),
             (None, None) => None,
         };
+        if let Some(bucket) = cache.as_ref().filter(|cache| cache.endpoint.bucket().is_some())
+            && mode == CacheMode::ReadWrite
+            && !self.around.s3.has_key()
+        {
+            notices.push(format!(
+                "requests to {} have no signature, as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not both set; \
+                 --remote-cache-mode read-only reads what everybody may read",
+                bucket.endpoint
+            ));
+        }
         let time = |own, of: fn(&RemoteTable) -> Option<super::values::Time>| {
             self.first(own, |remote| of(remote).map(|time| time.0))
         };
