@@ -1,8 +1,9 @@
 //! A cache that speaks plain HTTP, in the layout of Bazel's `--remote_cache=http://`: bazel-remote, nginx, any WebDAV server.
 //!
-//! `GET` and `PUT` of `BASE/ac/HASH` (an `ActionResult` in protobuf) and `BASE/cas/HASH`, by SHA-256. An instance name is a
-//! folder of the base, which may be one of an S3 bucket. The methods are those of the API with its messages, so that retries, checks and errors are one. Source of the format:
-//! Bazel's documentation, "Remote Caching", "HTTP Caching Protocol".
+//! `GET` and `PUT` of `BASE/ac/HASH` (an `ActionResult` in protobuf) and `BASE/cas/HASH`, by SHA-256. The base may be a
+//! folder of an S3 bucket. An instance name is a folder of the base. The methods are those of the API with its messages, so
+//! that retries, checks and errors are one. Source of the format: Bazel's documentation, "Remote Caching", "HTTP Caching
+//! Protocol".
 
 use std::error::Error as _;
 use std::sync::Arc;

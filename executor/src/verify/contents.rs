@@ -56,21 +56,17 @@ pub(super) fn missing(file: &object::File<'_>, contents: &Contents) -> Option<St
         // WebAssembly has no section for the list.
         _ => return None,
     };
-    let sections: HashSet<Vec<u8>> = file.sections().filter_map(|section| placed_in(&section)).collect();
-    let has = |starts: &[&[u8]]| {
-        let mut names = file.sections().filter_map(|section| section.name_bytes().ok().map(<[u8]>::to_vec));
-        names.any(|name| starts.iter().any(|start| name.starts_with(start)))
-    };
-    let is_macho = file.format() == BinaryFormat::MachO;
-    let is_there = |section: &[u8]| match is_macho {
-        // Type and attributes may follow.
-        true => {
-            let parts: Vec<_> = section.split(|&byte| byte == b',').take(2).map(<[u8]>::trim_ascii).collect();
-            sections.contains(&parts.join(&b','))
+    let names: HashSet<&[u8]> = file.sections().filter_map(|section| section.name_bytes().ok()).collect();
+    let has = |starts: &[&[u8]]| names.iter().any(|name| starts.iter().any(|start| name.starts_with(start)));
+    // Mach-O has the segment before the name, and perhaps type and attributes after it.
+    let name_of = |section: &[u8]| match file.format() {
+        BinaryFormat::MachO => {
+            section.split(|&byte| byte == b',').nth(1).unwrap_or(section).trim_ascii().to_vec()
         }
-        false => sections.contains(section),
+        _ => section.to_vec(),
     };
-    if let Some(section) = contents.sections.iter().find(|section| !is_there(section)) {
+    let lacks = |section: &&Vec<u8>| !names.contains(name_of(section).as_slice());
+    if let Some(section) = contents.sections.iter().find(lacks) {
         return Some(format!("it has no section {}", text(section)));
     }
     if contents.has_destructors && !lists.after_main.is_empty() && !has(lists.after_main) {
@@ -78,15 +74,6 @@ pub(super) fn missing(file: &object::File<'_>, contents: &Contents) -> Option<St
     }
     let constructors = contents.constructors.as_ref().filter(|_| !has(lists.before_main))?;
     without_list(file, constructors, lists.names_source)
-}
-
-/// Returns what a module calls a section of an object; on Mach-O that has the segment before the name.
-fn placed_in<'d>(section: &impl ObjectSection<'d>) -> Option<Vec<u8>> {
-    let name = section.name_bytes().ok()?;
-    Some(match section.segment_name_bytes().ok()? {
-        Some(segment) => [segment, b",", name].concat(),
-        None => name.to_vec(),
-    })
 }
 
 /// Other machines may treat symbols in their own ways, as those of graphics processors do.
