@@ -70,7 +70,10 @@ pub enum Error {
     #[error("{failed}")]
     #[diagnostic(
         code(reapi::denied),
-        help("check the headers, the credential helper or the client certificate, and what they permit")
+        help(
+            "check the headers, the credential helper, the client certificate or, for a bucket, the AWS_ variables, and what \
+             they permit"
+        )
     )]
     Denied {
         /// The attempt.
