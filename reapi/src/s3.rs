@@ -46,7 +46,7 @@ impl S3Account {
         self.key.is_some()
     }
 
-    /// The same place for a request that is not signed: what everybody may read.
+    /// The account without its key: requests have no signature, and read public buckets.
     #[must_use]
     pub fn without_key(self) -> Self {
         Self { key: None, ..self }

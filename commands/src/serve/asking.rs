@@ -379,7 +379,7 @@ impl Service<'_> {
 fn distributor(compilation: &CompileSettings) -> Result<Vec<Word>, IoError> {
     let own = std::env::current_exe().map_err(IoError::on("find", "this program"))?;
     let distributor = own.with_file_name(DISTRIBUTE);
-    // The linker would not say what is missing.
+    // Without it the linker reports that posix_spawn failed, and no name.
     fs::metadata(&distributor).map_err(IoError::on("find", &distributor))?;
     let distributor = word_of(distributor.into_os_string());
     // Where nothing is compiled the linker still asks for a name.

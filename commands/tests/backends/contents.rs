@@ -209,7 +209,7 @@ fn other_machines_are_judged_too() {
     }
 }
 
-/// Without what only ELF has.
+/// `RICH` without the features that only ELF has.
 const PORTABLE: &str = r#"
 int other(int);
 static int values[4];

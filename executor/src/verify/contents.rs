@@ -18,7 +18,7 @@ const CHECKED: &[u8] = b".cfi";
 /// Prefix of a variable's name on targets without thread-local storage.
 const EMULATED: &[u8] = b"__emutls_v.";
 
-/// What a format's objects have for functions to be called before `main` and after it (LLVM's `getStaticCtorSection`).
+/// Where the objects of a format list the functions to call before `main` and after it (LLVM's `getStaticCtorSection`).
 struct Lists {
     /// How the names of sections begin that list functions to be called before `main`.
     before_main: &'static [&'static [u8]],

@@ -418,8 +418,6 @@ fn the_guide_has_each_option_with_its_key() {
     assert!(page.contains(REMOTE_HEADERS));
 }
 
-mod strangers;
-
 #[test]
 fn a_bucket_that_only_a_checkout_names_gets_no_key() {
     let text = "[remote]\ncache = \"s3://bucket/of/all\"";
@@ -433,3 +431,5 @@ fn a_bucket_that_only_a_checkout_names_gets_no_key() {
     assert_eq!(found(&World::new("", text), &[]), (own.clone(), true, 0));
     assert_eq!(found(&World::new(text, ""), &["--remote-cache=s3://bucket/of/all"]), (own, true, 0));
 }
+
+mod strangers;
