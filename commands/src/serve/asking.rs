@@ -339,7 +339,8 @@ impl Service<'_> {
         let jobs = jobs.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
         let limit = rustix::process::getrlimit(rustix::process::Resource::Nproc).current;
         let limit = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
-        let most = limit.saturating_sub(OTHER_THREADS).clamp(1, THREADS);
+        // A linker without one of its threads fails; the other half is for workers and compilers, of which one suffices.
+        let most = (limit.saturating_sub(OTHER_THREADS) / 2).clamp(1, THREADS);
         // The run reports the error.
         let elsewhere = self.options.run.remote.slots().unwrap_or(0);
         let threads = match (jobs, elsewhere) {
