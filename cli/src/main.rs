@@ -18,6 +18,7 @@ use distlto_commands::configuration::{self, options};
 use distlto_commands::jobs;
 use distlto_commands::link::LinkError;
 use distlto_commands::remote::check;
+use distlto_commands::static_linker::become_linker;
 use distlto_commands::tool::ToolRunner;
 use distlto_commands::{
     demo, diff, distribute, doctor, explain, header_list, index, index_only, inspect, kbuild_archive, link,
@@ -36,6 +37,9 @@ use arguments::{Cli, CliCommand, RemoteCommand};
 fn main() -> ExitCode {
     // The linker starts this program for its backends.
     threads::begin();
+    if stand_in::is_static_linker() {
+        return static_linker();
+    }
     if let Some(command) = stand_in::command() {
         return run_link(&command, &stand_in::options());
     }
@@ -82,6 +86,14 @@ fn main() -> ExitCode {
         CliCommand::Completions(args) => exit::run(|| completions::run(&args, Cli::command())),
         CliCommand::Man(args) => exit::run(|| manual::run(&args, Cli::command())),
     }
+}
+
+/// Becomes a linker that loads no library, with the command line of the service that serves the build.
+fn static_linker() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1);
+    let program = arguments.next().unwrap_or_default();
+    let error = become_linker(std::iter::once(program.clone()).chain(arguments));
+    exit::run(|| Err(IoError::on("start", Path::new(&program))(error)))
 }
 
 /// Ends the process as any wrong command line does, where a command's program is nowhere: it may be a mistyped subcommand.

@@ -5,11 +5,12 @@
 //! A link to `distlto` that is named `distlto-clang++-22` performs `distlto link -- clang++-22 ARGUMENTS`. Options come
 //! from the environment and from configuration files.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use distlto_commands::configuration::options;
 use distlto_commands::link::LinkOptions;
+use distlto_exec::environment::STATIC_LINKER;
 use distlto_planner::words::{Word, word_of};
 
 use crate::arguments::{Cli, CliCommand};
@@ -37,6 +38,12 @@ fn own_name() -> Option<String> {
     let own = std::env::args_os().next()?;
     let name = Path::new(&own).file_name()?.to_str()?.strip_prefix("distlto-")?;
     (!name.is_empty()).then(|| name.to_owned())
+}
+
+/// Whether a build's process starts this program in the place of a linker without libraries.
+pub fn is_static_linker() -> bool {
+    let own = std::env::args_os().next();
+    own.is_some_and(|own| Path::new(&own).file_name() == Some(OsStr::new(STATIC_LINKER)))
 }
 
 /// The link command that this process stands for, if it was started under another program's name.

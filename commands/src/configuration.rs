@@ -50,7 +50,7 @@ struct Setting {
 
 /// Prints them.
 pub fn run(args: &ConfigArgs) -> Result<u8, ConfigError> {
-    let around = ConfigPlaces::of_process()?;
+    let around = ConfigPlaces::of_process();
     let files = ConfigFiles::read(&around)?;
     let found = options::of_files(&files)?;
     let command = LinkArgs::augment_args(Command::new("distlto"));

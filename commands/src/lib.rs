@@ -31,6 +31,7 @@ pub mod run;
 pub mod run_args;
 mod scratch;
 mod serve;
+pub use serve::static_linker;
 pub mod stats;
 pub mod store;
 pub mod tool;

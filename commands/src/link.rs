@@ -42,13 +42,15 @@ use crate::remote::connect::RemoteError;
 use crate::serve::collected::Task;
 use crate::serve::graph::Answers;
 use crate::serve::objects::Objects;
-use crate::serve::{Ended, Service, run_once};
+use crate::serve::{Ended, Service, ServicePlace, is_served, run_once};
 use crate::stats;
 use crate::tool::ToolRunner;
+use distlto_exec::kind::{self, Kind};
 use distlto_executor::cache::store::Cache;
 use distlto_executor::cancel::Cancel;
-use distlto_executor::execute::forkserver::{ForkServer, library};
+use distlto_executor::execute::forkserver::ForkServer;
 use distlto_executor::execute::spawn::LocalSpawner;
+use distlto_executor::program_files;
 use distlto_record::cause::{FailureCause, FailureKind};
 use distlto_record::progress::{Plan, Progress, ProgressEvent, Reporter};
 use distlto_record::report::Counts;
@@ -75,6 +77,10 @@ pub fn link(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<
         let done = index_only::perform(&asked, &link, &runner, options.run.verbose > 0);
         return done.or_else(|error| tool_failure(error, cancel));
     }
+    if !options.dry_run && is_served() {
+        // The links of this command are links of the other one.
+        return Err(replace_process(command));
+    }
     if let Some(source) = &options.flags_from {
         FlagRecords::open(source)?;
     }
@@ -85,21 +91,23 @@ pub fn link(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<
     let guess = output.as_deref().and_then(|output| options.record_of(output));
     let there = guess.as_deref().filter(|guess| Path::new(guess).is_dir());
     let held = there.map(|directory| state::LinkState::open_or_scratch(Some(directory))).transpose()?;
-    if let Some(state) = &held
+    let is_seen_through = is_seen_through(command);
+    if let Some(state) = held.as_ref().filter(|_| is_seen_through)
         && let Some(unchanged) = unchanged::find(state.directory(), &key)
     {
         return leave_unchanged(unchanged, state, output.as_deref().unwrap_or_default(), options, &reporter);
     }
     options.run.remote.check().map_err(RemoteError::from)?;
-    let Some(hook) = library::find_library() else {
-        let lack = library::lack_of_library().unwrap_or_else(|| "the hook is off".to_owned());
-        if options.require {
-            return Err(LinkError::NoHook { lack });
+    let place = match ServicePlace::make() {
+        Ok(place) => place,
+        Err(error) if options.require || options.dry_run => return Err(error),
+        Err(error) => {
+            if !options.run.quiet {
+                warn(format_args!("{error}: the linker links by itself"));
+            }
+            drop(held);
+            return Err(replace_process(command));
         }
-        if !options.run.quiet {
-            warn(format_args!("{lack}: the linker links by itself"));
-        }
-        return Err(replace_process(command));
     };
     let service = Service {
         command,
@@ -110,10 +118,11 @@ pub fn link(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<
         key: &key,
         single: guess,
         task: if options.dry_run { Task::Preview } else { Task::Link },
+        is_observed: is_seen_through && !options.dry_run,
         store: OnceLock::new(),
         usage: Mutex::default(),
     };
-    let (ended, links) = service.run(&hook, held)?;
+    let (ended, links) = service.run(&place, held)?;
     let mut code = ended.code;
     if options.dry_run {
         return dry_run_end(ended);
@@ -150,6 +159,14 @@ pub fn link(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<
         return Err(LinkError::Interrupted { exit_code: cancel.exit_code() });
     }
     Ok(code)
+}
+
+/// Whether all that a command reads can be observed: it is a driver or a linker, and no script. Any other command may
+/// depend on anything, and runs each time.
+fn is_seen_through(command: &[Word]) -> bool {
+    let kind = kind::of(&command[0], command[1..].iter().map(Vec::as_slice));
+    let program = identity::located(&lossy(&command[0]));
+    kind != Kind::Other && program.is_some_and(|program| !program_files::is_script(&program))
 }
 
 /// Links with the objects that the backends of a graph have made.

@@ -27,6 +27,7 @@ mod distributing;
 pub(crate) mod graph;
 mod jobs;
 mod key_parts;
+mod libraries;
 mod link;
 pub(crate) mod linkers;
 pub(crate) mod module;
@@ -41,6 +42,7 @@ mod protocol;
 mod result;
 pub(crate) mod settings;
 mod socket;
+pub mod static_linker;
 mod usage;
 
 use std::fs::{self};
@@ -53,6 +55,7 @@ use std::thread;
 use std::time::Instant;
 
 use camino::Utf8PathBuf;
+use distlto_exec::environment::SERVICE;
 use distlto_executor::cache::store::Cache;
 use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::forkserver::{ForkServer, library};
@@ -64,6 +67,7 @@ use distlto_planner::link_command::LinkCommand;
 use distlto_planner::state::Place;
 use distlto_planner::words::Word;
 use distlto_prepare::io_error::IoError;
+use distlto_prepare::mutex::lock;
 use distlto_prepare::threads;
 use distlto_prepare::warning::warn;
 use distlto_prepare::write::remove;
@@ -79,13 +83,16 @@ use action_records::ActionRecords;
 use callers::Shared;
 use collected::Task;
 use key_parts::Identity;
+use libraries::Libraries;
 use link::{Outcome, Served};
 use linkers::Linkers;
 use module_record::PreviousModules;
 use observed::{Observed, Previous};
 use settings::CompileSettings;
-use socket::Listener;
+use socket::{Caller, Listener};
 
+/// Fewer open files than this are too few for a link of many modules.
+const FILES: u64 = 64;
 /// Why a linker that may ask does not.
 const NO_THIN_LTO: &str = "no input is ThinLTO bitcode";
 
@@ -102,6 +109,8 @@ pub struct Service<'a> {
     pub single: Option<String>,
     /// The task for its links.
     pub task: Task<'a>,
+    /// Whether all processes of the command note their file accesses: those of a driver or a linker.
+    pub is_observed: bool,
     /// The store, once a link needs it.
     pub store: OnceLock<Option<Arc<Cache>>>,
     /// The links so far.
@@ -124,8 +133,8 @@ pub struct Ended {
     pub held: Option<LinkState>,
     /// When it ended.
     at: Instant,
-    /// The folder of the service, which is gone.
-    folder: PathBuf,
+    /// The folders of the service: what its processes read there is no input of theirs.
+    folders: Vec<PathBuf>,
 }
 
 /// A link that was served, and all that is kept of it.
@@ -151,7 +160,7 @@ pub fn run_once(
     cancel: &Cancel,
     task: Task<'_>,
 ) -> Result<Ended, LinkError> {
-    let hook = hook()?;
+    let place = ServicePlace::make()?;
     let spawner = options.run.spawner();
     let reporter = dry_run::reporter(options)?;
     let key = state::key(command, options);
@@ -163,36 +172,62 @@ pub fn run_once(
         reporter: &reporter,
         key: &key,
         single: None,
+        is_observed: matches!(task, Task::Collect(_)),
         task,
         store: OnceLock::new(),
         usage: Mutex::default(),
     };
-    Ok(service.run(&hook, None)?.0)
+    Ok(service.run(&place, None)?.0)
 }
 
-/// The library that is loaded into the processes of a command.
-pub fn hook() -> Result<PathBuf, LinkError> {
-    library::find_library().ok_or_else(|| LinkError::NoHook {
-        lack: library::lack_of_library().unwrap_or_else(|| "the hook is off".to_owned()),
-    })
+/// The socket of a service, and the libraries for the processes of its command.
+pub struct ServicePlace {
+    listener: Listener,
+    libraries: Libraries,
+}
+
+impl ServicePlace {
+    /// Makes them.
+    pub fn make() -> Result<Self, LinkError> {
+        let hook = library::find_library().ok_or_else(|| LinkError::NoHook {
+            lack: library::lack_of_library().unwrap_or_else(|| "the hook is off".to_owned()),
+        })?;
+        std::env::current_dir().map_err(IoError::on("find", "the working directory"))?;
+        let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+        if let Some(limit) = limit.filter(|limit| *limit < FILES) {
+            return Err(LinkError::FewFiles { limit, needed: FILES });
+        }
+        let listener = Listener::new()?;
+        let libraries = Libraries::place(&hook, listener.folder())?;
+        Ok(Self { listener, libraries })
+    }
+}
+
+/// Whether this process runs within a command that a service of this user answers.
+pub fn is_served() -> bool {
+    std::env::var_os(SERVICE).is_some_and(|folder| Caller::connect(Path::new(&folder)).is_ok())
 }
 
 impl Ended {
     /// The files that its processes have read and have not written, below the directory without it.
     pub fn files_read(&self) -> Result<Vec<Utf8PathBuf>, IoError> {
-        observed::files_read(&self.observed, &self.folder)
+        observed::files_read(&self.observed, &self.folders)
     }
 }
 
 impl Service<'_> {
     /// Runs the command to its end, and answers its linkers. `held` is the state of a link of it.
-    pub fn run(&self, hook: &Path, held: Option<LinkState>) -> Result<(Ended, Vec<ServedLink>), LinkError> {
-        let listener = Listener::new()?;
+    pub fn run(
+        &self,
+        place: &ServicePlace,
+        held: Option<LinkState>,
+    ) -> Result<(Ended, Vec<ServedLink>), LinkError> {
+        let ServicePlace { listener, libraries } = place;
         let (end, ended) = std::io::pipe().map_err(IoError::on("make", "a pipe"))?;
         let shared = Shared {
             service: self,
             linkers: Linkers::default(),
-            listener: &listener,
+            listener,
             held: Mutex::new(held),
             links: Mutex::default(),
             previous: Mutex::default(),
@@ -202,17 +237,19 @@ impl Service<'_> {
             is_previewed: AtomicBool::new(false),
             has_linker: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
+            files: Mutex::default(),
             folders: AtomicUsize::new(0),
         };
         let (code, at) = thread::scope(|scope| {
             let listening = threads::start_in(scope, "service", || shared.listen(scope, end.as_fd()));
             listening.map_err(IoError::on("start", "a thread for the service"))?;
-            let code = command::run(self, hook, listener.folder());
+            let code = command::run(self, libraries, listener.folder());
             // Also where the command could not be run: nobody is to wait for a silent caller.
             drop(ended);
             shared.is_over.store(true, Ordering::Relaxed);
             Ok::<_, LinkError>((code?, Instant::now()))
         })?;
+        let files = lock(&shared.files).as_ref().map(|files| files.path().to_owned());
         let ended = Ended {
             code,
             has_linker: shared.has_linker.into_inner(),
@@ -221,7 +258,11 @@ impl Service<'_> {
             error: shared.error.into_inner().unwrap_or_else(PoisonError::into_inner),
             held: shared.held.into_inner().unwrap_or_else(PoisonError::into_inner),
             at,
-            folder: listener.folder().to_owned(),
+            folders: [listener.folder(), libraries.folder()]
+                .map(Path::to_owned)
+                .into_iter()
+                .chain(files)
+                .collect(),
         };
         let previous = shared.previous.into_inner().unwrap_or_else(PoisonError::into_inner);
         for previous in previous {
@@ -321,9 +362,10 @@ impl Service<'_> {
             let found = found.enumerate().map(|(at, module)| records.kept(first + at, module)).collect();
             reporter.record_more_actions(found);
             let root = directory.as_deref().unwrap_or(Path::new("."));
-            let read = ended.map(|ended| {
+            let observed = ended.filter(|_| self.is_observed);
+            let read = observed.map(|ended| {
                 let mut read =
-                    observed::read(&session, &compilation, self.command, &ended.observed, &ended.folder);
+                    observed::read(&session, &compilation, self.command, &ended.observed, &ended.folders);
                 let records = served.modules.iter().filter_map(|module| module.flags.file.as_ref());
                 read.reads.observed(records.map(|file| std::path::absolute(file).unwrap_or_default()));
                 let objects = served.modules.iter().filter_map(|module| module.object.as_ref());

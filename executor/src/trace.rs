@@ -1,5 +1,5 @@
 //! The notes of a process with the hook: files that it read, missed and wrote, variables that it read, streams that it
-//! printed to.
+//! printed to, whether it read from its standard input.
 //!
 //! The process writes them into memory shared with this process, so they survive any end of it. Does not depend on the
 //! purpose of the files.
@@ -27,6 +27,8 @@ pub struct Trace {
     pub variables: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
     /// The standard streams that it wrote to.
     pub printed: BTreeSet<u8>,
+    /// Whether it read from its standard input.
+    pub has_input: bool,
     /// Whether notes are missing.
     pub is_cut: bool,
 }
@@ -84,6 +86,7 @@ impl Trace {
                 Note::Absent => trace.files.push((FileNote::Absent, path())),
                 Note::Written => trace.files.push((FileNote::Written, path())),
                 Note::Printed => trace.printed.extend(text.first().map(|digit| digit.wrapping_sub(b'0'))),
+                Note::Input => trace.has_input = true,
                 Note::Variable => {
                     let mut parts = text.splitn(2, |&byte| byte == b'=');
                     let name = parts.next().unwrap_or_default();

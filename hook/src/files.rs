@@ -151,14 +151,35 @@ fn own(path: *const c_char, flags: c_int) -> Option<c_int> {
     linker::open(bytes(path), flags)?.map_err(set_errno).map_or(Some(-1), Some)
 }
 
+static READ: Real = Real::new(c"read");
 static WRITE: Real = Real::new(c"write");
 static EXIT: Real = Real::new(c"_exit");
 
 /// Resolves the functions that a program may call where lookups are impossible: in a signal handler, and after fork(2)
 /// in a program with threads.
 pub fn prepare() {
+    READ.find();
     WRITE.find();
     EXIT.find();
+}
+
+/// # Safety
+///
+/// As for read(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn read(descriptor: c_int, to: *mut c_void, size: libc::size_t) -> libc::ssize_t {
+    // SAFETY: the function of this name has this type, and the caller its contract.
+    let read = unsafe {
+        let real = std::mem::transmute::<
+            *mut c_void,
+            unsafe extern "C" fn(c_int, *mut c_void, libc::size_t) -> libc::ssize_t,
+        >(READ.find());
+        real(descriptor, to, size)
+    };
+    if read >= 0 {
+        trace::has_input(descriptor);
+    }
+    read
 }
 
 /// # Safety

@@ -15,7 +15,6 @@ mod linker;
 mod program;
 #[expect(dead_code, reason = "the other half is compiled into the executor")]
 mod protocol;
-mod sanitizer;
 mod service;
 mod socket;
 mod start;

@@ -9,8 +9,8 @@
 //!
 //! # The service
 //!
-//! A process connects, greets and receives its [`Role`]. A process that starts a program without the hook announces the
-//! program. A linker then sends its [`RESOLUTIONS`], if its options produce them. It sends a [`Question`] for each
+//! A process connects, greets and receives its [`Role`]. A program in the place of a linker without the hook announces
+//! the linker. A linker then sends its [`RESOLUTIONS`], if its options produce them. It sends a [`Question`] for each
 //! module, any number of them at once, and gets an [`Answer`] to each, in any order. A closed socket shows that a side
 //! is gone.
 //!
@@ -155,8 +155,6 @@ pub fn parse_request(bytes: &[u8]) -> Option<(usize, usize, &[u8])> {
     (argc > 0 && found == expected && strings.last() == Some(&0)).then_some((argc, envc, strings))
 }
 
-/// Names the folder of a service's socket. A process with this variable asks there for its role.
-pub const SERVICE: &str = "DISTLTO_SERVICE";
 /// The socket in that folder, a `SOCK_SEQPACKET` one (unix(7)): each message is one packet.
 pub const SERVICE_SOCKET: &str = "socket";
 /// The longest packet: a module's name is a path, or two.
@@ -171,8 +169,8 @@ pub fn greeting() -> [u8; 12] {
     first_packet(*b"dltolink")
 }
 
-/// The first packet of a process that starts a program without preloaded libraries. Carries a file with NUL-terminated
-/// strings: the program's path, then its command line.
+/// The first packet of the program in the place of a linker without preloaded libraries. Carries a file with
+/// NUL-terminated strings: the linker's path, then its command line.
 pub fn announcement() -> [u8; 12] {
     first_packet(*b"dltoexec")
 }
@@ -337,6 +335,8 @@ pub enum Note {
     Variable,
     /// Wrote to its standard output (`1`) or its standard error (`2`).
     Printed,
+    /// Read data from its standard input (`0`).
+    Input,
 }
 
 impl Note {
@@ -349,13 +349,14 @@ impl Note {
             Self::Directory => b'd',
             Self::Variable => b'v',
             Self::Printed => b'p',
+            Self::Input => b'i',
         }
     }
 
     /// As found; `None` for one that is not whole.
     pub fn from_byte(byte: u8) -> Option<Self> {
-        [Self::Read, Self::Absent, Self::Written, Self::Directory, Self::Variable, Self::Printed]
-            .into_iter()
-            .find(|note| note.to_byte() == byte)
+        let files = [Self::Read, Self::Absent, Self::Written, Self::Directory];
+        let others = [Self::Variable, Self::Printed, Self::Input];
+        files.into_iter().chain(others).find(|note| note.to_byte() == byte)
     }
 }

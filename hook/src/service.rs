@@ -3,16 +3,15 @@
 //! Linkers get further instructions; nothing else here depends on them. Without a service the process runs as without
 //! this library.
 
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 use std::fs::File;
-use std::io::{self, Read, Seek, Write};
-use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::io::{self, Read, Seek};
+use std::os::fd::{AsFd, OwnedFd};
 
 use crate::linker::{self, Service};
 use crate::program::Main;
-use crate::protocol::{Role, SERVICE_SOCKET, announcement, greeting};
+use crate::protocol::{Role, SERVICE_SOCKET, greeting};
 use crate::socket;
-use crate::system::check;
 use crate::trace;
 
 /// The variable's name for libc.
@@ -50,24 +49,6 @@ pub fn main_of(main: Main) -> Option<Main> {
     Some(main)
 }
 
-/// Whether there may be a service.
-pub fn is_named() -> bool {
-    folder().is_some()
-}
-
-/// Returns the service's command line for a program that takes no preloaded library. `strings` holds its path and its
-/// command line, each string ended by NUL.
-pub fn line_of(strings: &[u8]) -> Option<Vec<CString>> {
-    let socket = socket::connect(folder()?, SERVICE_SOCKET).ok()?;
-    let memory = memory(strings).ok()?;
-    socket::send_packet(socket.as_fd(), &announcement(), memory.as_fd()).ok()?;
-    let (role, files) = role(&socket).ok()?;
-    let words = files.into_iter().next().filter(|_| role == Role::Program)?;
-    let words = text_of(words).ok()?;
-    let words = words.split_inclusive(|&byte| byte == 0);
-    words.map(|word| CStr::from_bytes_with_nul(word).map(CStr::to_owned)).collect::<Result<_, _>>().ok()
-}
-
 /// The folder of the service's socket.
 fn folder<'a>() -> Option<&'a CStr> {
     // SAFETY: a C string. It lives until the variable is set anew; a process does that only directly before its end.
@@ -75,16 +56,6 @@ fn folder<'a>() -> Option<&'a CStr> {
         let folder = libc::getenv(VARIABLE.as_ptr());
         (!folder.is_null()).then(|| CStr::from_ptr(folder))
     }
-}
-
-fn memory(bytes: &[u8]) -> io::Result<File> {
-    // SAFETY: a C string; the descriptor is ours.
-    let file = unsafe {
-        OwnedFd::from_raw_fd(check(libc::memfd_create(c"command line".as_ptr(), libc::MFD_CLOEXEC))?)
-    };
-    let mut file = File::from(file);
-    file.write_all(bytes)?;
-    Ok(file)
 }
 
 fn text_of(file: OwnedFd) -> io::Result<Vec<u8>> {

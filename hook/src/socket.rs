@@ -136,8 +136,24 @@ pub fn connect(folder: &CStr, name: &str) -> io::Result<OwnedFd> {
         let socket = OwnedFd::from_raw_fd(check(libc::socket(libc::AF_UNIX, kind, 0))?);
         let length = size_of::<libc::sockaddr_un>() as libc::socklen_t;
         check(libc::connect(socket.as_raw_fd(), (&raw const address).cast(), length))?;
+        if user_of_peer(&socket)? != libc::geteuid() {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
         Ok(socket)
     }
+}
+
+/// The user of the process that listens (unix(7), `SO_PEERCRED`). The folder of a service that has ended may be made
+/// again by another user.
+fn user_of_peer(socket: &OwnedFd) -> io::Result<libc::uid_t> {
+    let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: the pointers are to live locals; the length is that of the first.
+    check(unsafe {
+        let place = (&raw mut peer).cast();
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED, place, &raw mut length)
+    })?;
+    Ok(peer.uid)
 }
 
 /// A message of one part.

@@ -1,5 +1,5 @@
 //! The notes of this process, in memory shared with distlto: files that it opens, misses, writes and renames, variables
-//! that it reads, streams that it prints to.
+//! that it reads, streams that it prints to, data that it reads from its standard input.
 //!
 //! distlto reads them after the end of the process, even after a crash. Without such memory nothing is noted. Layout:
 //! the size of all notes (a `u64`), then the notes ([`Note`]). A note is complete once its kind is written. Does not
@@ -9,7 +9,7 @@ use std::ffi::{CStr, c_int, c_void};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 use crate::protocol::{FIRST_NOTE, NOTE_HEAD, Note, TRACE_SIZE};
 
@@ -18,6 +18,10 @@ static TRACE: OnceLock<Trace> = OnceLock::new();
 static STREAMS: OnceLock<[Option<(u64, u64)>; 2]> = OnceLock::new();
 /// Whether it is noted that the process wrote to them.
 static PRINTED: [AtomicBool; 2] = [const { AtomicBool::new(false) }; 2];
+/// Whether it is noted that it read from its standard input.
+static HAS_INPUT: AtomicBool = AtomicBool::new(false);
+/// The process that the notes begin in. A child that it forks has locks of threads that it does not have.
+static OWN: AtomicI32 = AtomicI32::new(0);
 
 /// How many libraries are loaded when the notes begin.
 static LIBRARIES: AtomicUsize = AtomicUsize::new(0);
@@ -25,6 +29,11 @@ static LIBRARIES: AtomicUsize = AtomicUsize::new(0);
 unsafe extern "C" {
     static stdout: *mut libc::FILE;
     static stderr: *mut libc::FILE;
+    // glibc's own streams, which the variables may no longer name.
+    #[link_name = "_IO_2_1_stdout_"]
+    static FIRST_STDOUT: libc::FILE;
+    #[link_name = "_IO_2_1_stderr_"]
+    static FIRST_STDERR: libc::FILE;
     fn fwide(stream: *mut libc::FILE, mode: c_int) -> c_int;
 }
 
@@ -48,6 +57,8 @@ pub fn begin(memory: &OwnedFd) {
         // There is one, as a process asks once.
         let _ = TRACE.set(Trace { start: start.cast() });
         let _ = STREAMS.set([identity(1), identity(2)]);
+        // SAFETY: a plain system call.
+        OWN.store(unsafe { libc::getpid() }, Ordering::Relaxed);
         each_library(|_| LIBRARIES.store(LIBRARIES.load(Ordering::Relaxed) + 1, Ordering::Relaxed));
         // Registered before the program's own functions, so that it runs after them.
         // SAFETY: a function of this type.
@@ -58,13 +69,16 @@ pub fn begin(memory: &OwnedFd) {
 /// Notes at the end of the process whether it has printed through the C library, since calls within that are not seen.
 /// Also notes the libraries loaded meanwhile.
 pub extern "C" fn end() {
-    if !is_on() {
+    // SAFETY: a plain system call.
+    if !is_on() || unsafe { libc::getpid() } != OWN.load(Ordering::Relaxed) {
         return;
     }
-    for (descriptor, stream) in [(1, &raw const stdout), (2, &raw const stderr)] {
-        // A stream has an orientation from its first use on.
+    // SAFETY: the program may set the variables to anything, and is about to end.
+    let streams = unsafe { [(1, stdout, &raw const FIRST_STDOUT), (2, stderr, &raw const FIRST_STDERR)] };
+    for (descriptor, stream, first) in streams {
+        // A stream has an orientation from its first use on. One that the program has replaced may be closed.
         // SAFETY: glibc's own streams; mode 0 changes nothing.
-        if unsafe { fwide(stream.read(), 0) } != 0 {
+        if !ptr::eq(stream, first) || unsafe { fwide(stream, 0) } != 0 {
             printed(descriptor);
         }
     }
@@ -107,6 +121,25 @@ pub fn printed(descriptor: c_int) {
         if *stream == is && !known.swap(true, Ordering::Relaxed) {
             note(Note::Printed, name);
         }
+    }
+}
+
+/// Notes, once, that the process reads from its standard input.
+pub fn has_input(descriptor: c_int) {
+    if descriptor == 0 && is_on() && !HAS_INPUT.swap(true, Ordering::Relaxed) && !is_null(descriptor) {
+        note(Note::Input, b"0");
+    }
+}
+
+/// Whether a descriptor is that of /dev/null (null(4)), which never has data.
+fn is_null(descriptor: c_int) -> bool {
+    // SAFETY: the structure is plain data, and the system call fills it completely.
+    unsafe {
+        let mut found: libc::stat = std::mem::zeroed();
+        let is_device = |mode| mode & libc::S_IFMT == libc::S_IFCHR;
+        libc::fstat(descriptor, &raw mut found) == 0
+            && is_device(found.st_mode)
+            && found.st_rdev == libc::makedev(1, 3)
     }
 }
 

@@ -5,8 +5,9 @@
 //! writers are under one lock of the caller, every name with [`TEMPORARY_PREFIX`] is a leftover ([`sweep`]). On a file
 //! system without locks nothing is swept, and nobody is harmed. Does not depend on the content.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::{self, ErrorKind};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -77,8 +78,12 @@ impl RunDirectory {
     pub fn make(parent: &Path) -> Result<Self, IoError> {
         let failed = || IoError::on("write into", parent);
         fs::create_dir_all(parent).map_err(IoError::on("create directory", parent))?;
+        let prefix = prefix();
         for _ in 0..TRIES {
-            let directory = tempfile::Builder::new().prefix(&prefix()).tempdir_in(parent).map_err(failed())?;
+            let mut builder = tempfile::Builder::new();
+            // Others neither read it nor connect to a socket in it.
+            builder.prefix(&prefix).permissions(Permissions::from_mode(0o700));
+            let directory = builder.tempdir_in(parent).map_err(failed())?;
             // Another run may take it for a dead one's before it is locked.
             match hold(directory.path()) {
                 Ok(lock) => return Ok(Self { directory, _lock: Some(lock) }),

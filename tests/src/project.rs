@@ -1,5 +1,5 @@
-//! A small program for tests of behaviour: its clang and its linker are scripts that write down what they are asked to
-//! do and may be told to misbehave. Counts of what ran come from those scripts, not from the program under test.
+//! A small program for tests of behaviour: the clang of its backends and its linker are scripts that write down what they are
+//! asked to do and may be told to misbehave. Counts of what ran come from those scripts, not from the program under test.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -118,6 +118,7 @@ impl Project {
             .arg("link")
             .args(&self.options)
             .args(options)
+            .args(self.compiler(options)?)
             .arg("--")
             .args(self.linker_words()?)
             .current_dir(&self.folder.path);
@@ -128,7 +129,8 @@ impl Project {
     /// The command that writes the link's graph.
     pub fn index(&self) -> Result<Command> {
         let mut command = Command::new(distlto::binary()?);
-        command.args(["index", "--"]).args(self.linker_words()?).current_dir(&self.folder.path);
+        command.arg("index").args(self.compiler(&[])?).arg("--");
+        command.args(self.linker_words()?).current_dir(&self.folder.path);
         Ok(command)
     }
 
@@ -140,13 +142,22 @@ impl Project {
         Ok(command)
     }
 
+    /// A script of this project.
+    fn own_tool(&self, name: &str) -> Result<String> {
+        let path = self.folder.path.join("tools").join(name);
+        path.into_os_string().into_string().ok().context("the target directory's name is UTF-8")
+    }
+
+    /// The option that names the compiler of backends, unless these options do.
+    fn compiler(&self, options: &[&str]) -> Result<Vec<String>> {
+        let is_named = options.iter().chain(&self.options).any(|option| option.starts_with("--compiler"));
+        Ok(if is_named { Vec::new() } else { vec!["--compiler".to_owned(), self.own_tool("clang")?] })
+    }
+
     fn linker_words(&self) -> Result<Vec<String>> {
-        let tool = |name: &str| -> Result<String> {
-            let path = self.folder.path.join("tools").join(name);
-            path.into_os_string().into_string().ok().context("the target directory's name is UTF-8")
-        };
-        let mut words = vec![tool("clang")?, "-O2".to_owned(), "-flto=thin".to_owned()];
-        words.push(format!("--ld-path={}", tool("ld.lld")?));
+        let driver = self.folder.toolchain.tool("clang")?.to_string_lossy().into_owned();
+        let mut words = vec![driver, "-O2".to_owned(), "-flto=thin".to_owned()];
+        words.push(format!("--ld-path={}", self.own_tool("ld.lld")?));
         words.extend(["-o".to_owned(), self.output.clone()]);
         words.extend(self.flags.iter().cloned());
         words.extend(self.objects.iter().cloned());

@@ -126,11 +126,13 @@ fn refuses_another_object(name: &str, format: Format) -> Result<()> {
          exec clang-22 \"$@\"\n",
     )?;
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755))?;
-    folder.write("program", "the earlier program")?;
+    // MinGW's driver has the linker add an ending to the name.
+    let program = if format == Format::MinGw { "program.exe" } else { "program" };
+    folder.write(program, "the earlier program")?;
     let words = ["link", "--no-warm", "--compiler", "./compiler"];
     let (_, said) = fail(&mut link(&folder, format, Some(&words))?)?;
     ensure!(said.contains("is not that of its module: it does not define"), "{said}");
-    ensure!(fs::read(folder.path.join("program"))? == b"the earlier program", "the program was replaced");
+    ensure!(fs::read(folder.path.join(program))? == b"the earlier program", "the program was replaced");
     Ok(())
 }
 

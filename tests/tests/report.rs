@@ -249,7 +249,7 @@ fn tops(browser: &Browser) -> Result<()> {
         "distlto 0",
         "linker ",
         "compiler ",
-        " link -- ",
+        " link --compiler ",
     ] {
         ensure!(about.contains(expected), "{expected}: {about}");
     }

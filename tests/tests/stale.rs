@@ -4,6 +4,7 @@
 //! The oracle is the same link from nothing. Each case sees for itself that what it changes changes the program, and that
 //! the link before the change has nothing to do, so that "nothing to do" is what would be stale.
 
+mod commands;
 mod files;
 mod outputs;
 mod search;
@@ -29,6 +30,8 @@ struct Link {
     folder: Folder,
     way: &'static [&'static str],
     program: String,
+    /// Words directly behind the program.
+    first: Vec<String>,
     words: Vec<String>,
     variables: Vec<(String, String)>,
 }
@@ -42,6 +45,7 @@ impl Link {
             program: folder.toolchain.tool("clang")?.display().to_string(),
             folder,
             way,
+            first: Vec::new(),
             words: Vec::new(),
             variables: Vec::new(),
         };
@@ -119,7 +123,7 @@ impl Link {
     fn command(&self, output: &str) -> Result<Command> {
         let mut command = Command::new(distlto::binary()?);
         command.arg("link").arg("-v").args(self.way).arg("--");
-        command.arg(&self.program).args(["-O2", "-flto=thin", "-fuse-ld=lld"]);
+        command.arg(&self.program).args(&self.first).args(["-O2", "-flto=thin", "-fuse-ld=lld"]);
         command.args(["main.o", "f.o", "-o", output]).args(&self.words).current_dir(&self.folder.path);
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         Ok(command)
@@ -155,6 +159,19 @@ impl Link {
         let (_, nothing) = self.run("program")?;
         ensure!(nothing, "the second link had something to do");
         self.then(&first, change)
+    }
+
+    /// Links twice, changes something, links again; each time, as the command is no driver and no linker.
+    fn each_time(&mut self, change: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        let (first, _) = self.run("program")?;
+        let (_, nothing) = self.run("program")?;
+        ensure!(!nothing, "what the command reads is not known, and it did not run");
+        change(self)?;
+        let fresh = self.fresh()?;
+        ensure!(fresh != first, "the change does not show in the program: the case shows nothing");
+        let (again, nothing) = self.run("program")?;
+        ensure!(again == fresh && !nothing, "the program is stale");
+        Ok(())
     }
 
     /// Changes something after a link that gave `first`, and links again.

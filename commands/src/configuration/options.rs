@@ -91,7 +91,7 @@ pub fn of_files(files: &ConfigFiles) -> Result<FileOptions, ConfigError> {
 
 /// The options of the files that this process finds.
 fn found() -> Result<FileOptions, ConfigError> {
-    of_files(&ConfigFiles::read(&ConfigPlaces::of_process()?)?)
+    of_files(&ConfigFiles::read(&ConfigPlaces::of_process())?)
 }
 
 /// The path that a file gives an option, for a command without that option.

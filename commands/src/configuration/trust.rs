@@ -9,7 +9,6 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use distlto_executor::variables::REMOTE_HEADERS;
-use distlto_prepare::io_error::IoError;
 use distlto_prepare::private::{self, Exposed, Reach};
 use distlto_reapi::s3::S3Account;
 
@@ -43,25 +42,20 @@ pub struct ConfigPlaces {
 
 impl ConfigPlaces {
     /// Those of this process.
-    pub fn of_process() -> Result<Self, ConfigError> {
+    pub fn of_process() -> Self {
         let set = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let home = set("HOME");
         let named = std::env::var_os(VARIABLE);
         let headers = std::env::var_os(REMOTE_HEADERS);
         let s3 = S3Account::of_variables(|name| std::env::var(name).ok());
         if named.as_ref().is_some_and(|named| named.is_empty()) {
-            return Ok(Self { directory: None, home, user_file: None, headers, s3 });
+            return Self { directory: None, home, user_file: None, headers, s3 };
         }
         let folder = set("XDG_CONFIG_HOME").or_else(|| Some(home.as_ref()?.join(".config")));
-        Ok(Self {
-            directory: Some(std::env::current_dir().map_err(IoError::on("find", "the working directory"))?),
-            home,
-            user_file: named
-                .map(PathBuf::from)
-                .or_else(|| folder.map(|folder| folder.join("distlto/config.toml"))),
-            headers,
-            s3,
-        })
+        let user_file =
+            named.map(PathBuf::from).or_else(|| folder.map(|folder| folder.join("distlto/config.toml")));
+        // A directory that is gone holds no file.
+        Self { directory: std::env::current_dir().ok(), home, user_file, headers, s3 }
     }
 }
 

@@ -96,9 +96,12 @@ pub enum LinkError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Record(#[from] distlto_planner::recorded_flags::RecordError),
-    #[error("{lack}: the linker cannot be asked")]
+    #[error("{lack}")]
     #[diagnostic(code(distlto::tool), help("{INSTALL}"))]
     NoHook { lack: String },
+    #[error("{limit} open files at once are allowed, and {needed} are needed (RLIMIT_NOFILE, ulimit -n)")]
+    #[diagnostic(code(distlto::limit), help("raise the limit: ulimit -n {needed}"))]
+    FewFiles { limit: u64, needed: u64 },
     #[error("the linker of {output} does not ask for its objects: {why}")]
     #[diagnostic(
         code(distlto::failed),

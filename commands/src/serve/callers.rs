@@ -19,6 +19,7 @@ use distlto_planner::link_command::LinkCommand;
 use distlto_planner::link_line::Argument;
 use distlto_planner::words::Word;
 use distlto_prepare::io_error::IoError;
+use distlto_prepare::leftovers::RunDirectory;
 use distlto_prepare::mutex::lock;
 use distlto_prepare::threads;
 use distlto_prepare::warning::warn;
@@ -44,7 +45,7 @@ use super::{NO_THIN_LTO, ServedLink, Service, preview, usage};
 use crate::link::file_state::Start;
 use crate::link::state::LinkState;
 use crate::link::{LinkError, Session};
-use crate::scratch::scratch;
+use crate::scratch::{for_linkers, scratch};
 use crate::tool::ToolRunner;
 
 /// Interval of checks whether the command is over, while a caller is silent.
@@ -69,6 +70,8 @@ pub struct Shared<'a> {
     pub has_linker: AtomicBool,
     /// Whether the command has ended.
     pub is_over: AtomicBool,
+    /// The folder for the files of linkers, made for the first.
+    pub files: Mutex<Option<RunDirectory>>,
     /// How many folders linkers have got.
     pub folders: AtomicUsize,
 }
@@ -125,7 +128,12 @@ impl<'a> Shared<'a> {
     /// A folder for one linker.
     pub fn folder(&self, what: &str) -> Result<PathBuf, LinkError> {
         let number = self.folders.fetch_add(1, Ordering::Relaxed);
-        let folder = self.listener.folder().join(format!("{what}-{number}"));
+        let mut files = lock(&self.files);
+        if files.is_none() {
+            *files = Some(for_linkers()?);
+        }
+        let files = files.iter().map(RunDirectory::path).next().unwrap_or(self.listener.folder());
+        let folder = files.join(format!("{what}-{number}"));
         fs::create_dir(&folder).map_err(IoError::on("create directory", &folder))?;
         Ok(folder)
     }
@@ -220,8 +228,6 @@ impl<'a> Shared<'a> {
         }
         // One that is gone needs no answer.
         let Ok(process) = Process::of(caller.process) else { return Ok(()) };
-        // Without memory for notes, the reads of the process are unknown.
-        let notes = trace::notes().ok();
         let mut called = self.called(&process)?;
         // Later, its build would take the link for a good one.
         if self.service.options.require
@@ -233,6 +239,9 @@ impl<'a> Shared<'a> {
         if !matches!(called, Called::Other) {
             self.has_linker.store(true, Ordering::Relaxed);
         }
+        // Without memory for notes, the reads of the process are unknown.
+        let is_noted = self.service.is_observed || matches!(called, Called::Link(_));
+        let notes = is_noted.then(trace::notes).and_then(Result::ok);
         let asking = match called {
             Called::Link(asking) => asking,
             other => {
@@ -248,7 +257,9 @@ impl<'a> Shared<'a> {
                 }
                 let files: Vec<_> = notes.iter().map(AsFd::as_fd).collect();
                 caller.send(&[role.to_byte()], &files).map_err(failed)?;
-                lock(&self.observed).push(Observed { process, notes });
+                if self.service.is_observed {
+                    lock(&self.observed).push(Observed { process, notes });
+                }
                 return Ok(());
             }
         };

@@ -7,8 +7,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 
+use distlto_exec::environment::SERVICE;
 use distlto_executor::cancel::Urgency;
-use distlto_executor::execute::forkserver::library::preload;
 use distlto_executor::execute::spawn::die_with_parent;
 use distlto_executor::variables;
 use distlto_planner::invocation::{ProgramKind, program};
@@ -23,17 +23,18 @@ use distlto_planner::words::{Word, lossy, path_of, word_of};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 
+use super::Service;
+use super::libraries::Libraries;
 use super::linkers::linker_words;
 use super::process::Process;
-use super::{Service, protocol};
 use crate::link::LinkError;
 
-/// Runs a service's command to its end, with the hook in its processes; returns its exit code.
-pub fn run(service: &Service<'_>, hook: &Path, folder: &Path) -> Result<u8, LinkError> {
+/// Runs a service's command to its end, with these libraries in its processes; returns its exit code.
+pub fn run(service: &Service<'_>, libraries: &Libraries, folder: &Path) -> Result<u8, LinkError> {
     let words: Vec<_> = service.command.iter().map(|word| path_of(word)).collect();
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).env_remove(variables::REMOTE_HEADERS);
-    command.env(protocol::SERVICE, folder).env("LD_PRELOAD", preload(hook));
+    command.env(SERVICE, folder).env("LD_PRELOAD", libraries.preload(service.is_observed));
     die_with_parent(&mut command);
     let start = |source| ToolError::Start { program: lossy(&service.command[0]), source };
     let mut child = command.spawn().map_err(start)?;

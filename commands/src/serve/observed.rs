@@ -66,14 +66,14 @@ impl ReadFiles {
     }
 }
 
-/// Returns the files that a link's processes have read and written, from their notes. `service` is the folder of the
-/// service.
+/// Returns the files that a link's processes have read and written, from their notes. `service` has the folders of
+/// the service.
 pub fn read(
     session: &Session<'_>,
     compilation: &CompileSettings,
     command: &[Word],
     observed: &[Observed],
-    service: &Path,
+    service: &[PathBuf],
 ) -> ReadFiles {
     let mut reads = Reads::new(session.directory);
     reads.program(&command[0]);
@@ -83,7 +83,7 @@ pub fn read(
     reads.observed(compilation.flags.inputs.iter().map(absolute));
     let own = std::path::absolute(session.directory).unwrap_or_default();
     let own = own.as_path();
-    let is_own = |path: &Path| path.starts_with(own) || path.starts_with(service) || is_of_kernel(path);
+    let is_own = |path: &Path| path.starts_with(own) || is_of(service, path) || is_of_kernel(path);
     let known = [&command[0], &session.link.linker[0]].map(|word| identity::located(&lossy(word)));
     let known: Vec<PathBuf> = known.into_iter().flatten().collect();
     let [mut read, mut mapped, mut absent, mut written, mut others] = [const { BTreeSet::new() }; 5];
@@ -109,6 +109,9 @@ pub fn read(
                 if printed.into_iter().any(|stream| streams.contains(stream)) {
                     reads.doubt(format!("{} prints something", process.program.display()));
                 }
+                if trace.has_input {
+                    reads.doubt("data from standard input cannot be compared");
+                }
                 reads.variables(trace.variables);
                 for (note, path) in
                     trace.files.into_iter().filter(|(_, path)| !is_own(path) && !is_of_job(path))
@@ -128,14 +131,15 @@ pub fn read(
             Ok(_) => reads.doubt("a process noted more than there was room for"),
             Err(error) => reads.doubt(format!("a process's notes cannot be read: {error}")),
         }
-        if process.words.iter().any(|word| word == b"-") {
-            reads.doubt("data from standard input cannot be compared");
-        }
         if !is_known {
             // Its other dependencies are unknown.
             reads.any_environment();
         }
         mapped.extend(process.mapped.iter().filter(|path| !is_own(path)).cloned());
+    }
+    // Temporary files of a compiler are gone. An input that a process of the link has changed was another one before.
+    if let Some(changed) = read.intersection(&others).find(|path| path.exists()) {
+        reads.doubt(format!("{} is read and written", changed.display()));
     }
     let files: BTreeSet<PathBuf> = &(&read - &written) - &others;
     reads.files(mapped.into_iter().filter(|path| path.is_file()));
@@ -150,7 +154,7 @@ pub fn read(
 
 /// Returns the files that processes have read and have not written, as far as their names are text; those below this
 /// directory by relative paths. Response files are left out: their words are known.
-pub fn files_read(observed: &[Observed], service: &Path) -> Result<Vec<Utf8PathBuf>, IoError> {
+pub fn files_read(observed: &[Observed], service: &[PathBuf]) -> Result<Vec<Utf8PathBuf>, IoError> {
     let [mut read, mut written] = [const { BTreeSet::new() }; 2];
     for seen in observed {
         let responses = seen.process.words.iter().filter_map(|word| word.strip_prefix(b"@"));
@@ -169,9 +173,14 @@ pub fn files_read(observed: &[Observed], service: &Path) -> Result<Vec<Utf8PathB
         }
     }
     let here = std::env::current_dir().unwrap_or_default();
-    let files = read.difference(&written).filter(|path| !path.starts_with(service) && !is_of_kernel(path));
+    let files = read.difference(&written).filter(|path| !is_of(service, path) && !is_of_kernel(path));
     let files = files.filter(|path| path.is_file()).map(|path| path.strip_prefix(&here).unwrap_or(path));
     Ok(files.filter_map(|path| Utf8PathBuf::from_path_buf(path.to_owned()).ok()).collect())
+}
+
+/// Whether a path is in one of these folders.
+fn is_of(folders: &[PathBuf], path: &Path) -> bool {
+    folders.iter().any(|folder| path.starts_with(folder))
 }
 
 /// Whether a path names a pipe or an open file, which will be another one next time.

@@ -93,7 +93,7 @@ pub fn streams(process: &Path) -> [PathBuf; 2] {
 }
 
 /// A file of strings, each ended by NUL.
-fn strings<'w>(words: impl Iterator<Item = &'w Word>) -> io::Result<File> {
+pub fn strings<'w>(words: impl Iterator<Item = &'w Word>) -> io::Result<File> {
     let mut text = Vec::new();
     for word in words {
         text.extend(word);
@@ -106,7 +106,7 @@ fn strings<'w>(words: impl Iterator<Item = &'w Word>) -> io::Result<File> {
 }
 
 /// Strings, each ended by NUL.
-fn strings_of(text: &[u8]) -> Vec<Word> {
+pub fn strings_of(text: &[u8]) -> Vec<Word> {
     let words = text.split_inclusive(|&byte| byte == 0).map(|word| word.strip_suffix(&[0]).unwrap_or(word));
     words.map(<[u8]>::to_vec).collect()
 }

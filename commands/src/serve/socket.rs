@@ -1,36 +1,42 @@
 //! The socket for the processes of a build: packets, the files that travel with them, and the callers.
 //!
-//! It lies in a folder of mode 0700, and each caller's user is checked (unix(7), `SO_PEERCRED`). Does not interpret
-//! the packets.
+//! It lies in a folder of mode 0700, and each caller's user is checked (unix(7), `SO_PEERCRED`). A caller for whom there
+//! is no descriptor is turned away, and goes on by itself. Does not interpret the packets.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use distlto_prepare::io_error::IoError;
+use distlto_prepare::leftovers::RunDirectory;
+use distlto_prepare::mutex::lock;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
 };
-use tempfile::TempDir;
 
 use super::protocol::SERVICE_SOCKET;
-use crate::scratch::scratch;
+use crate::scratch::for_socket;
 
 /// Callers that may wait until they are heard.
 const BACKLOG: i32 = 1024;
+/// Pause of a listener without any descriptor.
+const PAUSE: Duration = Duration::from_millis(10);
 /// Files that one packet may carry.
 const FILES: usize = 2;
 
 /// Where processes call.
 pub struct Listener {
-    folder: TempDir,
+    folder: RunDirectory,
     socket: OwnedFd,
+    /// A descriptor that makes room for a caller who is turned away.
+    spare: Mutex<Option<File>>,
 }
 
 /// The result of waiting for a caller's packet.
@@ -53,9 +59,11 @@ pub struct Caller {
 impl Listener {
     /// Listens in a folder of its own, which goes with it.
     pub fn new() -> Result<Self, IoError> {
-        let folder = scratch("service")?;
-        let socket = listen(folder.path()).map_err(IoError::on("listen in", folder.path()))?;
-        Ok(Self { folder, socket })
+        let folder = for_socket()?;
+        let failed = || IoError::on("listen in", folder.path());
+        let socket = listen(folder.path()).map_err(failed())?;
+        let spare = Mutex::new(Some(File::open(folder.path()).map_err(failed())?));
+        Ok(Self { folder, socket, spare })
     }
 
     /// The folder of the socket.
@@ -72,6 +80,7 @@ impl Listener {
                 Err(Errno::INTR) => continue,
                 polled => polled?,
             };
+            let is_over = !watched[0].revents().is_empty();
             if watched[1].revents().is_empty() {
                 return Ok(None);
             }
@@ -79,7 +88,12 @@ impl Listener {
                 Ok(socket) => socket,
                 // It has hung up already.
                 Err(Errno::AGAIN | Errno::CONNABORTED | Errno::INTR) => continue,
-                Err(error) => return Err(error.into()),
+                Err(_) if is_over => return Ok(None),
+                // Whatever the system lacks, a caller is not to wait for ever.
+                Err(_) => {
+                    self.turn_away();
+                    continue;
+                }
             };
             let peer = rustix::net::sockopt::socket_peercred(&socket)?;
             if peer.uid == rustix::process::geteuid() {
@@ -87,20 +101,48 @@ impl Listener {
             }
         }
     }
+
+    /// Hangs up on the next caller, who would wait for an answer otherwise.
+    fn turn_away(&self) {
+        let mut spare = lock(&self.spare);
+        *spare = None;
+        // It may have hung up. Dropping it ends the connection.
+        drop(rustix::net::accept_with(&self.socket, SocketFlags::CLOEXEC));
+        *spare = File::open(self.folder.path()).ok();
+        drop(spare);
+        // A link may be about to end.
+        std::thread::sleep(PAUSE);
+    }
 }
 
 fn listen(folder: &Path) -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
-    // The address of a socket has at most 107 bytes, which a folder's path may exceed.
     let folder = File::open(folder)?;
-    let path = format!("/proc/self/fd/{}/{SERVICE_SOCKET}", folder.as_raw_fd());
-    rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
+    rustix::net::bind(&socket, &address_in(&folder)?)?;
     rustix::net::listen(&socket, BACKLOG)?;
     Ok(socket)
 }
 
+/// The address of the socket in a folder. It has at most 107 bytes, which the folder's path may exceed.
+fn address_in(folder: &File) -> io::Result<SocketAddrUnix> {
+    Ok(SocketAddrUnix::new(format!("/proc/self/fd/{}/{SERVICE_SOCKET}", folder.as_raw_fd()))?)
+}
+
 impl Caller {
+    /// Connects this process to the service in a folder, if that is this user's.
+    pub fn connect(folder: &Path) -> io::Result<Self> {
+        let flags = SocketFlags::CLOEXEC;
+        let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+        let folder = File::open(folder)?;
+        rustix::net::connect(&socket, &address_in(&folder)?)?;
+        let peer = rustix::net::sockopt::socket_peercred(&socket)?;
+        if peer.uid != rustix::process::geteuid() {
+            return Err(ErrorKind::PermissionDenied.into());
+        }
+        Ok(Self { socket, process: peer.pid.as_raw_nonzero().get().unsigned_abs() })
+    }
+
     /// Both ends of a connection, for a part of this program that speaks for a process.
     pub fn pair(process: u32) -> io::Result<[Self; 2]> {
         let kind = (AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC);

@@ -28,7 +28,7 @@ use crate::execute::process::{Child, Command, Ended, Lost, Spawner};
 use crate::execute::spawn;
 use crate::trace;
 use crate::variables;
-use library::{find_library, preload};
+use library::{can_be_preloaded, find_library, preload};
 use protocol::{Hello, Reply};
 
 pub mod library;
@@ -82,7 +82,8 @@ impl<S: Spawner> ForkServer<S> {
 
     /// Servers with this library; with `None` every child is started by `otherwise`.
     pub fn with_library(library: Option<PathBuf>, otherwise: S) -> Self {
-        let library = library.filter(|_| cfg!(all(target_os = "linux", target_env = "gnu")));
+        let is_for = cfg!(all(target_os = "linux", target_env = "gnu"));
+        let library = library.filter(|library| is_for && can_be_preloaded(library));
         Self { library, otherwise, servers: Mutex::default(), patience: STARTING }
     }
 
@@ -235,7 +236,7 @@ impl Server {
         let mut command = std::process::Command::new(program);
         command
             .arg(protocol::ARGUMENT)
-            .env("LD_PRELOAD", preload(library))
+            .env("LD_PRELOAD", preload([library]))
             // Symbols bound before the fork are bound for every child.
             .env("LD_BIND_NOW", "1")
             .env(protocol::VARIABLE, "0")

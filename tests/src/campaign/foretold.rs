@@ -59,7 +59,10 @@ impl Foretold {
         let after = files(&workspace.path)?;
         // A file that is gone has been written too.
         let all: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
-        let written = all.into_iter().filter(|path| before.get(*path) != after.get(*path)).cloned().collect();
+        let differs = |path: &&String| before.get(*path) != after.get(*path);
+        // The libraries for the processes of a command are no part of a link.
+        let is_of_link = |path: &&String| !path.contains("/preload-v1/");
+        let written = all.into_iter().filter(differs).filter(is_of_link).cloned().collect();
         if !output.status.success() {
             return Ok(None);
         }

@@ -103,7 +103,7 @@ fn link(request: &Request, toolchain: Toolchain, seed: u64) -> Result<Found> {
             || file.starts_with(&own)
             || ["/proc", "/sys", "/dev"].iter().any(|place| file.starts_with(place))
             || opened.written.contains(&path)
-            || file.file_name().is_some_and(|name| name == "libdistlto_hook.so");
+            || ["libdistlto_hook.so", "libdistlto_exec.so"].iter().any(|name| file.ends_with(name));
         if is_other {
             continue;
         }

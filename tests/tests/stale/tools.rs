@@ -44,40 +44,6 @@ fn a_script_around_the_linker() -> Result<()> {
     })
 }
 
-#[test]
-fn a_wrapper_that_depends_on_any_variable() -> Result<()> {
-    in_every_way("wrapper", |link| {
-        let text = format!("exec '{}' -Wl,--defsym=by_$ODD_VARIABLE=1 \"$@\"\n", link.tool("clang")?);
-        link.script("clang", &text)?;
-        let wrapper = link.path("clang").display().to_string();
-        let mut link = link.by(wrapper);
-        link.set("ODD_VARIABLE", "one");
-        link.changed_by(|link| {
-            link.set("ODD_VARIABLE", "two");
-            Ok(())
-        })
-    })
-}
-
-/// stat has another name in programs that were built for a glibc before 2.33.
-#[test]
-fn a_wrapper_of_an_older_system_that_looks_for_a_file() -> Result<()> {
-    in_every_way("old-wrapper", |link| {
-        let source = format!(
-            "#include <unistd.h>\nint __xstat(int, const char *, void *);\n\
-             int main(int count, char **words) {{\n  char status[1024];\n  \
-             if (__xstat(1, \"odd\", status) == 0) words[1] = \"-Wl,--defsym=odd=1\";\n  \
-             return execv(words[0] = \"{}\", words);\n}}\n",
-            link.tool("clang")?
-        );
-        link.write("old.c", &source)?;
-        let mut compile = std::process::Command::new(link.folder.toolchain.tool("clang")?);
-        distlto_tests::run::succeed(compile.args(["old.c", "-o", "old"]).current_dir(&link.folder.path))?;
-        let wrapper = link.path("old").display().to_string();
-        link.by(wrapper).changed_by(|link| link.write("odd", ""))
-    })
-}
-
 /// Where most of a compiler is: a library that it loads is replaced by another one, and every backend runs again.
 #[test]
 fn a_library_that_the_compiler_loads() -> Result<()> {

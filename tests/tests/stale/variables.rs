@@ -81,8 +81,19 @@ fn where_the_driver_finds_libraries() -> Result<()> {
 #[test]
 fn which_tool_a_name_stands_for() -> Result<()> {
     let compiler = |link: &Link, directory: &str, value: u32| {
-        let text = format!("exec '{}' -Wl,--defsym=by{value}=1 \"$@\"\n", link.tool("clang")?);
-        link.script(&format!("{directory}/clang"), &text)
+        let text = format!(
+            "#include <stdlib.h>\n#include <unistd.h>\n\
+             int main(int count, char **words) {{\n  char **all = calloc(count + 2, sizeof *all);\n  \
+             for (int at = 0; at < count; at++) all[at] = words[at];\n  \
+             all[count] = \"-Wl,--defsym=by{value}=1\";\n  return execv(\"{}\", all);\n}}\n",
+            link.tool("clang")?
+        );
+        let source = format!("wrapper{value}.c");
+        link.write(&source, &text)?;
+        let mut compile = Command::new(link.tool("clang")?);
+        compile.args([&source, "-o", "wrapper"]).current_dir(&link.folder.path);
+        succeed(&mut compile)?;
+        Ok(fs::rename(link.path("wrapper"), link.path(directory).join("clang"))?)
     };
     let rest = format!(":{}", std::env::var("PATH")?);
     directories("variable-PATH", "PATH", compiler, |link| link.by("clang"), &rest)

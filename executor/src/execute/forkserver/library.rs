@@ -3,6 +3,7 @@
 //! Knows nothing of servers.
 
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// The variable that names the library, or is `off`.
@@ -26,9 +27,15 @@ pub fn find_library() -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// Returns the value of `LD_PRELOAD`: the library, then the user's own entries.
-pub fn preload(library: &Path) -> OsString {
-    joined(library.as_os_str(), std::env::var_os("LD_PRELOAD"))
+/// Whether `LD_PRELOAD` can name a file of this path: ld.so(8) separates paths by spaces and colons, and expands `$`.
+pub fn can_be_preloaded(path: &Path) -> bool {
+    !path.as_os_str().as_bytes().iter().any(|byte| b" :$".contains(byte))
+}
+
+/// Returns the value of `LD_PRELOAD`: these libraries, then the user's own entries. An entry of the user's that is one
+/// of them is left out.
+pub fn preload<'l>(libraries: impl IntoIterator<Item = &'l Path>) -> OsString {
+    joined(libraries, &std::env::var_os("LD_PRELOAD").unwrap_or_default())
 }
 
 /// Returns advice if the library is neither beside this program nor in `../lib/distlto`; `None` if it is there or not
@@ -36,15 +43,22 @@ pub fn preload(library: &Path) -> OsString {
 pub fn lack_of_library() -> Option<String> {
     let wanted = cfg!(all(target_os = "linux", target_env = "gnu"))
         && std::env::var_os(VARIABLE).is_none_or(|value| value.is_empty());
-    (wanted && find_library().is_none()).then(|| format!("{LIBRARY} is not installed ({INSTALL})"))
+    if !wanted || find_library().is_some() {
+        return None;
+    }
+    match std::env::current_exe() {
+        Err(error) => Some(format!("this program cannot find itself, as it does by /proc: {error}")),
+        Ok(_) => Some(format!("{LIBRARY} is not installed ({INSTALL})")),
+    }
 }
 
-/// Joins `first` and the user's own entries with a colon.
-fn joined(first: &OsStr, rest: Option<OsString>) -> OsString {
-    let mut list = first.to_owned();
-    if let Some(rest) = rest.filter(|rest| !rest.is_empty()) {
-        list.push(":");
-        list.push(rest);
+fn joined<'l>(libraries: impl IntoIterator<Item = &'l Path>, rest: &OsStr) -> OsString {
+    let mut entries: Vec<&OsStr> = libraries.into_iter().map(Path::as_os_str).collect();
+    let rest = rest.as_bytes().split(|byte| b" :".contains(byte)).map(OsStr::from_bytes);
+    for entry in rest.filter(|entry| !entry.is_empty()) {
+        if !entries.contains(&entry) {
+            entries.push(entry);
+        }
     }
-    list
+    entries.join(OsStr::new(":"))
 }

@@ -4,7 +4,7 @@
 //! for its default options by this function; a program that has one of its own is asked instead. Variables of the build come
 //! after the defaults.
 
-use std::ffi::{CStr, c_char};
+use core::ffi::{CStr, c_char};
 
 const OPTIONS: &CStr = c"verify_asan_link_order=0";
 
