@@ -58,6 +58,8 @@ const OTHER_THREADS: usize = 12;
 /// files that it then always or never writes.
 const ALONE: [&str; 4] =
     ["reproduce", "lto-obj-path", "thinlto-emit-imports-files", "thinlto-emit-index-files"];
+/// Options on the names of shards. A linker takes no notice of them while it links, and refuses them when it asks.
+const ON_NAMES: [&str; 2] = ["thinlto-prefix-replace", "thinlto-object-suffix-replace"];
 /// Acts like lld's option `--reproduce`.
 const REPRODUCE: &str = "LLD_REPRODUCE";
 
@@ -184,6 +186,9 @@ impl Shared<'_> {
                 "--{} asks for output that a linker writes only when it is alone",
                 option.name
             ));
+        }
+        if let Some(option) = ON_NAMES.iter().find_map(|name| last(arguments, name)) {
+            return alone(&format!("--{} is for a thin link alone", option.name));
         }
         // One that is gone needs no answer.
         if process.has_variable(REPRODUCE).unwrap_or_default() {

@@ -68,6 +68,7 @@ const UNTRANSLATABLE: &[&str] = &[
     "swift-async-fp",
     "tailcallopt",
     "target-abi",
+    "thinlto-assume-merged",
     "thread-model",
     "trap-func",
     "unique-bb-section-names",

@@ -235,3 +235,19 @@ fn files_of_the_linkers_own_backends_are_written() -> Result<()> {
     }
     Ok(())
 }
+
+/// The linker ignores the first two, and merges modules by the third.
+#[test]
+fn options_that_a_linker_takes_only_alone() -> Result<()> {
+    let pair = Pair::create("only-alone")?;
+    for option in [
+        "--thinlto-prefix-replace='a;b'",
+        "--thinlto-object-suffix-replace='.o;.x'",
+        "-mllvm,-thinlto-assume-merged",
+    ] {
+        let ended =
+            pair.same(&format!("$link %clang -O2 -flto=thin -fuse-ld=lld -Wl,{option} a.o b.o -o P"))?;
+        ensure!(ended.code == Some(0), "{option}: {ended:?}");
+    }
+    Ok(())
+}
