@@ -31,6 +31,7 @@ mod machines;
 mod ninja;
 mod odd_names;
 mod odd_state;
+mod outside;
 mod package;
 mod plugin;
 mod precise;

@@ -22,7 +22,7 @@ pub const SUPPORTED: [u32; 5] = [NEWEST, 19, 16, 15, 14];
 const BUILD: [(&str, &str); 2] = [("cmake", "cmake"), ("ninja-build", "ninja")];
 
 /// What the tests use besides.
-const TESTS: [(&str, &str); 11] = [
+const TESTS: [(&str, &str); 16] = [
     ("build-essential", "gcc"),
     ("build-essential", "g++"),
     ("make", "make"),
@@ -33,11 +33,21 @@ const TESTS: [(&str, &str); 11] = [
     ("libtool", "libtoolize"),
     ("fakeroot", "fakeroot"),
     ("strace", "strace"),
+    ("default-jdk-headless", "javac"),
+    ("gdb", "gdb"),
+    ("golang-go", "go"),
+    ("musl-tools", "musl-gcc"),
+    ("valgrind", "valgrind"),
     ("g++-mingw-w64-x86-64-win32", "x86_64-w64-mingw32-g++-win32"),
 ];
 
-/// Packages with a file of each, which Debian has outside of PATH: one runs programs for Windows, one is a server of a cache.
-const FILES: [(&str, &str); 2] = [("wine64", "/usr/lib/wine/wine64"), ("apache2-bin", "/usr/sbin/apache2")];
+/// Packages with a file of each, which Debian has outside of PATH: one runs programs for Windows, one is a server of a cache,
+/// one makes programs of 32 bits.
+const FILES: [(&str, &str); 3] = [
+    ("wine64", "/usr/lib/wine/wine64"),
+    ("apache2-bin", "/usr/sbin/apache2"),
+    ("gcc-multilib", "/usr/include/gnu/stubs-32.h"),
+];
 
 /// The sources of third-party programs.
 const SOURCES: &str = "tests/third-party/Cargo.toml";
