@@ -8,6 +8,7 @@ pub mod farm;
 pub mod floor;
 pub mod link;
 pub mod measure;
+pub mod processes;
 pub mod program;
 pub mod remote;
 pub mod report;

@@ -277,6 +277,15 @@ enum Bench {
         #[arg(long, short)]
         jobs: Option<usize>,
     },
+    /// A shell that starts short programs, with distlto and without.
+    Processes {
+        /// Programs of each run.
+        #[arg(long, default_value_t = 2000)]
+        count: usize,
+        /// Pairs of runs.
+        #[arg(long, default_value_t = 9)]
+        pairs: usize,
+    },
     /// The page of `distlto report` of a link of 100,000 modules: its size, when its first answer is shown, how quick it is.
     Report {
         /// Modules of the link.
@@ -354,6 +363,9 @@ fn main() -> ExitCode {
         }
         Command::Bench { what: Bench::Farm { record, workers, latency, bandwidth, jobs } } => {
             bench::farm::farm(&record, &workers, latency, bandwidth, jobs).map(|()| true)
+        }
+        Command::Bench { what: Bench::Processes { count, pairs } } => {
+            bench::processes::processes(count, pairs).map(|()| true)
         }
         Command::Bench { what: Bench::Report { modules, imports, debug } } => {
             bench::report::report(modules.max(2), imports, debug).map(|()| true)
