@@ -133,7 +133,7 @@ pub struct Ended {
     pub held: Option<LinkState>,
     /// When it ended.
     at: Instant,
-    /// The folders of the service: what its processes read there is no input of theirs.
+    /// The folders of the service, whose files are no inputs of a link.
     folders: Vec<PathBuf>,
 }
 

@@ -175,7 +175,7 @@ fn run_both(folder: &Path, script: &str) -> Result<[(Command, Output); 2]> {
     Ok([run(&[bash])?, run(&[distlto::binary()?, bash])?])
 }
 
-/// Without what distlto adds, and with process numbers alike.
+/// Standard error without the lines of distlto.
 fn own_words(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let lines = text.lines().filter(|line| !line.starts_with("distlto:"));
