@@ -25,7 +25,7 @@ use distlto_commands::{
     opt, page, run, stats, verify,
 };
 use distlto_executor::cancel::{Cancel, cancel_on_signals};
-use distlto_executor::execute::spawn::LocalSpawner;
+use distlto_executor::execute::spawn::PLAIN;
 use distlto_planner::search_path::program_file;
 use distlto_planner::words::{Word, lossy, word_of};
 use distlto_prepare::exit;
@@ -64,7 +64,7 @@ fn main() -> ExitCode {
         CliCommand::Verify(args) => watching(|cancel| exit::run(|| verify::run(&args, cancel))),
         CliCommand::Report(args) => exit::run(|| page::run(&args)),
         CliCommand::Jobs(args) => watching(|cancel| {
-            let runner = ToolRunner { spawner: &LocalSpawner, cancel, directory: None };
+            let runner = ToolRunner { spawner: &PLAIN, cancel, directory: None };
             exit::run(|| jobs::run(&args, &runner))
         }),
         CliCommand::Opt(args) => exit::run(|| opt::run(&args)),

@@ -39,7 +39,7 @@ const VARIABLES: &[(&str, &str)] = &[
     ),
     (
         "DISTLTO_HOOK",
-        "off does what --no-warm does, also where no option can be given; a path is the library to preload, in place \
+        "off has linkers link by themselves; a path is the library to preload, in place \
          of the libdistlto_hook.so beside the program",
     ),
     (

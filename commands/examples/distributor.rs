@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use distlto_commands::distribute::linker::ParentLinker;
 use distlto_executor::cancel::cancel_on_signals;
 use distlto_executor::execute::process::{Child, Command, Spawner};
-use distlto_executor::execute::spawn::LocalSpawner;
+use distlto_executor::execute::spawn::PLAIN;
 use distlto_executor::run::{self, NoHooks};
 use distlto_planner::dtlto::{self, cost};
 use distlto_record::progress::{PlainProgress, Style};
@@ -30,7 +30,7 @@ impl Spawner for Launcher {
         words.extend(command.args.iter().cloned());
         let program = words.pop_front().unwrap_or_default();
         let launched = Command { program, args: words.into(), ..command.clone() };
-        LocalSpawner.spawn(&launched, stdout, stderr)
+        PLAIN.spawn(&launched, stdout, stderr)
     }
 }
 

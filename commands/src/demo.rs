@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use clap::Args;
 use distlto_executor::cancel::Cancel;
-use distlto_executor::execute::spawn::LocalSpawner;
+use distlto_executor::execute::spawn::PLAIN;
 use distlto_planner::runner::{Runner, ToolOutput};
 use distlto_planner::search_path::{program_file, versions_of};
 use distlto_planner::words::{Word, lossy, shell_quote, word_of};
@@ -255,7 +255,7 @@ impl Demo<'_> {
     /// Runs a command, and shows it with its output, exit code and time.
     fn step(&self, step: &Step) -> Result<ToolOutput, DemoError> {
         print(&format!("\n# {}\n$ {}\n", step.why, step.line))?;
-        let runner = ToolRunner { spawner: &LocalSpawner, cancel: self.cancel, directory: Some(self.folder) };
+        let runner = ToolRunner { spawner: &PLAIN, cancel: self.cancel, directory: Some(self.folder) };
         let command = [&self.environment[..], &[step.line.clone().into_bytes()]].concat();
         let start = Instant::now();
         let output = runner.run(&command).map_err(IoError::on("run", "sh"))?;

@@ -11,7 +11,7 @@ pub mod modules;
 pub mod save;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -41,7 +41,6 @@ use crate::run_args::{Assembly, RunArgs};
 use crate::stats;
 use complete::CompleteError;
 use distlto_executor::cancel::Cancel;
-use distlto_executor::execute::forkserver::ForkServer;
 use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_executor::process_stat::resident;
 use distlto_executor::run::{self, NoHooks};
@@ -174,9 +173,6 @@ pub fn run(args: &DistributeArgs, cancel: &Cancel) -> Result<u8, DistributeError
         return Ok(print_commands(&file)?);
     }
     let spawner = args.run.spawner();
-    if file.jobs.len() > 1 && !args.own_store {
-        args.run.prewarm(&spawner, OsStr::new(file.compiler()), file.jobs.len());
-    }
     if let Some(linker) = linker.as_ref().filter(|_| !args.run.quiet) {
         linker.dropped().iter().for_each(warn);
     }
@@ -219,7 +215,7 @@ fn print_commands(file: &JobFile) -> Result<u8, IoError> {
 struct Session<'a> {
     args: &'a DistributeArgs,
     cancel: &'a Cancel,
-    spawner: &'a ForkServer<LocalSpawner>,
+    spawner: &'a LocalSpawner,
     file: &'a JobFile,
     directory: &'a JobDirectory,
     own: &'a OwnDirectories,

@@ -9,7 +9,7 @@ use std::{env, fs};
 
 use clap::Args;
 use distlto_executor::cancel::Cancel;
-use distlto_executor::execute::spawn::LocalSpawner;
+use distlto_executor::execute::spawn::PLAIN;
 use distlto_planner::dependency_file::rule_files;
 use distlto_planner::runner::{Runner, ToolError};
 use distlto_planner::words::{Word, lossy, path_of, word_of};
@@ -58,7 +58,7 @@ pub fn run(args: &HeaderListArgs, cancel: &Cancel) -> Result<u8, HeaderListError
     let mut command: Vec<Word> = args.command.iter().cloned().map(word_of).collect();
     let own = ["-MD", "-MT", "object", "-MF"].map(|word| word.as_bytes().to_vec());
     command.extend(own.into_iter().chain([word_of(rule.clone().into_os_string())]));
-    let runner = ToolRunner { spawner: &LocalSpawner, cancel, directory: None };
+    let runner = ToolRunner { spawner: &PLAIN, cancel, directory: None };
     let program = || lossy(&command[0]);
     let ended = runner.run(&command).map_err(|source| ToolError::Start { program: program(), source })?;
     to_standard_output(&ended.stdout)?;

@@ -29,7 +29,7 @@ use crate::serve::run_once;
 use crate::tool::ToolRunner;
 use crate::unoptimised::are_unoptimised;
 use distlto_executor::cancel::Cancel;
-use distlto_executor::execute::spawn::LocalSpawner;
+use distlto_executor::execute::spawn::PLAIN;
 use written::Index;
 
 /// Ask a link command's linker for its modules: shards and the action graph
@@ -83,7 +83,7 @@ pub struct IndexArgs {
 /// Asks the linker and writes its answer.
 pub fn run(args: &IndexArgs, cancel: &Cancel) -> Result<u8, LinkError> {
     let command: Vec<Word> = args.command.iter().cloned().map(word_of).collect();
-    let runner = ToolRunner { spawner: &LocalSpawner, cancel, directory: None };
+    let runner = ToolRunner { spawner: &PLAIN, cancel, directory: None };
     if let Some(request) = args.buck2.request(args.index.as_deref()) {
         return buck2_index::run(&request, &command, &runner, cancel);
     }

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use clap::Args;
 use distlto_executor::cancel::Cancel;
-use distlto_executor::execute::spawn::LocalSpawner;
+use distlto_executor::execute::spawn::PLAIN;
 use distlto_planner::index_only::IndexOnly;
 use distlto_planner::link_command::{self, GivenCommand, LinkCommand, Resolved};
 use distlto_planner::runner::Runner;
@@ -43,7 +43,7 @@ pub struct KbuildIndexArgs {
 /// Runs the command line of `distlto kbuild-index`.
 pub fn run(args: &KbuildIndexArgs, cancel: &Cancel) -> Result<u8, LinkError> {
     let command: Vec<Word> = args.command.iter().cloned().map(word_of).collect();
-    let runner = ToolRunner { spawner: &LocalSpawner, cancel, directory: None };
+    let runner = ToolRunner { spawner: &PLAIN, cancel, directory: None };
     let found = link_command::resolve(&GivenCommand::new(&command), &runner)?;
     let Resolved::Link(link) = found else { return Err(LinkError::NoThinLink) };
     let asked = IndexOnly::of(link.line.arguments()).ok_or(LinkError::NoThinLink)?;

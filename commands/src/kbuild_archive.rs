@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use distlto_executor::cancel::Cancel;
-use distlto_executor::execute::spawn::LocalSpawner;
+use distlto_executor::execute::spawn::PLAIN;
 use distlto_planner::runner::{Runner, ToolError};
 use distlto_planner::words::{Word, lossy, word_of};
 use distlto_prepare::exit;
@@ -86,7 +86,7 @@ pub fn run(args: &KbuildArchiveArgs, cancel: &Cancel) -> Result<u8, ArchiveError
         command.push(member.into_bytes());
     }
     remove(&temporary)?;
-    let runner = ToolRunner { spawner: &LocalSpawner, cancel, directory: None };
+    let runner = ToolRunner { spawner: &PLAIN, cancel, directory: None };
     let program = || lossy(&command[0]);
     let ended = runner.run(&command).map_err(|source| ToolError::Start { program: program(), source })?;
     show(&ended.stdout);

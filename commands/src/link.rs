@@ -48,7 +48,6 @@ use crate::tool::ToolRunner;
 use distlto_exec::kind::{self, Kind};
 use distlto_executor::cache::store::Cache;
 use distlto_executor::cancel::Cancel;
-use distlto_executor::execute::forkserver::ForkServer;
 use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_executor::program_files;
 use distlto_record::cause::{FailureCause, FailureKind};
@@ -272,7 +271,7 @@ pub(crate) struct Session<'a> {
     pub(crate) earlier: &'a str,
     pub(crate) options: &'a LinkOptions,
     pub(crate) cancel: &'a Cancel,
-    pub(crate) spawner: &'a ForkServer<LocalSpawner>,
+    pub(crate) spawner: &'a LocalSpawner,
     pub(crate) runner: &'a ToolRunner<'a>,
     pub(crate) reporter: &'a Reporter,
     pub(crate) key: &'a state::LinkKey,

@@ -43,7 +43,7 @@ use distlto_executor::execute::local::Local;
 use distlto_executor::execute::process::GRACE;
 use distlto_executor::execute::remote::Remote;
 use distlto_executor::execute::remote::engine::Engine;
-use distlto_executor::execute::spawn::LocalSpawner;
+use distlto_executor::execute::spawn::PLAIN;
 use distlto_executor::job::Job;
 use distlto_executor::ledger::Ledger;
 use distlto_executor::output::Role;
@@ -367,8 +367,7 @@ fn compile(
 ) -> JobAttempt {
     let modules = Modules::new(directory);
     let digests = FileDigests::new(directory.unwrap_or(Path::new("")));
-    let local = || Local { spawner: &LocalSpawner, cancel, grace: GRACE, directory, drivers: None };
-    let execute = local();
+    let execute = Local { spawner: &PLAIN, grace: GRACE, directory, drivers: None };
     let here = Context {
         precise: None,
         execute: &execute,
@@ -380,6 +379,7 @@ fn compile(
         staging: &StagingArea::new(directory, None),
         digests: &digests,
         caches: &[],
+        has_files: true,
     };
     let Results { store, engine } = results;
     let engine = engine.as_ref();
@@ -389,12 +389,12 @@ fn compile(
         (None, Some(_)) => own_cache(),
     };
     let answers = Cc1Commands::default();
-    let drivers = Drivers { answers: &answers, spawner: &LocalSpawner, cancel, grace: GRACE, directory };
+    let drivers = Drivers { answers: &answers, spawner: &PLAIN, cancel, grace: GRACE, directory };
     let toolchains = Toolchains::new(kept_in);
     let platform = engine.map(Engine::platform).unwrap_or_default();
     let describer = Describer::new(&toolchains, &drivers, &digests, directory, platform);
     let caches: Vec<&dyn ResultCache> = nearest_first(store.as_ref(), engine);
-    let remote = engine.map(|engine| Remote { engine, local: local() });
+    let remote = engine.map(|engine| Remote { engine, here: &execute, directory });
     let there = Context {
         execute: remote.as_ref().map_or(here.execute, |remote| remote),
         describer: describer.as_ref(),

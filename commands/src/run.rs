@@ -10,7 +10,6 @@ mod stale;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -29,7 +28,6 @@ use crate::action_log::{ActionLog, Recording};
 use crate::link::state::LinkState;
 use crate::run_args::{Assembly, RunArgs};
 use distlto_executor::cancel::Cancel;
-use distlto_executor::execute::forkserver::ForkServer;
 use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_executor::run::{self, Hooks, Made, Need};
 use distlto_executor::schedule::tokens::jobserver_from_env;
@@ -130,7 +128,7 @@ struct Round<'a> {
     graph: &'a ActionGraph,
     directory: &'a Path,
     input: &'a GraphSource,
-    spawner: &'a ForkServer<LocalSpawner>,
+    spawner: &'a LocalSpawner,
     cancel: &'a Cancel,
     reporter: &'a Reporter,
     jobserver: Option<&'a jobserver::Client>,
@@ -160,7 +158,6 @@ impl Round<'_> {
         self.reporter.describe(|run| run.output = Some(self.what().to_owned()));
         self.reporter.record_actions(log.known(graph, found));
         make_directories(graph, &wanted)?;
-        self.prewarm(&wanted);
         let cache = &self.args.run.cache;
         let store = cache.results(cache.store(self.cancel), self.cancel);
         let is_stable = stable_names::are_in(graph);
@@ -215,17 +212,6 @@ impl Round<'_> {
     fn what(&self) -> &str {
         let link = self.graph.actions().find(|(_, action)| action.kind() == ActionKind::Link);
         link.map_or(self.input.path().as_str(), |(_, action)| action.label.as_str())
-    }
-
-    /// Has the compiler load while other things are done.
-    fn prewarm(&self, wanted: &[ActionId]) {
-        let backends = wanted.iter().filter(|&&id| self.graph.action(id).kind() == ActionKind::Opt);
-        let mut programs = backends.clone().filter_map(|&id| self.graph.command(id).first().copied());
-        if let Some(compiler) = programs.next()
-            && backends.clone().count() > 1
-        {
-            self.args.run.prewarm(self.spawner, OsStr::new(compiler), backends.count());
-        }
     }
 
     /// Reports a run without actions as JSON events; otherwise prints a line with `-v`.

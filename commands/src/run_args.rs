@@ -3,7 +3,6 @@
 //! One definition, so that an option is spelled and explained alike everywhere. Does not depend on the graph.
 
 use std::any::TypeId;
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,8 +20,6 @@ use distlto_executor::cache::store::limits::{parse_age, parse_memory, parse_size
 use distlto_executor::cache::store::{Cache, CacheLimits};
 use distlto_executor::cancel::Cancel;
 use distlto_executor::describe::Toolchains;
-use distlto_executor::execute::forkserver::{ForkServer, library};
-use distlto_executor::execute::process::Spawner;
 use distlto_executor::execute::remote::engine::Engine;
 use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_executor::ledger::Ledger;
@@ -93,13 +90,6 @@ pub struct RunArgs {
     /// Where results are kept on disk.
     #[command(flatten)]
     pub cache: CacheArgs,
-    /// Load the compiler anew for every job instead of once
-    ///
-    /// A compiler is loaded once, as a fork server: the unmodified program with a library preloaded, which forks a child
-    /// for each job. Jobs that cannot be served so (static programs, scripts) are processes of their own anyway. See
-    /// docs/how-it-works.md.
-    #[arg(long, env = "DISTLTO_NO_WARM", value_parser = BoolishValueParser::new(), hide_short_help = true)]
-    pub no_warm: bool,
     /// Print each action and a summary; -vv prints commands too
     #[arg(short, long, action = ArgAction::Count, conflicts_with = "quiet", env = "DISTLTO_VERBOSE", hide_env = true)]
     pub verbose: u8,
@@ -187,7 +177,7 @@ impl FromArgMatches for Given {
 /// The resources that a run holds to its end, by the options of its command.
 pub struct Assembly<'a> {
     args: &'a RunArgs,
-    spawner: &'a ForkServer<LocalSpawner>,
+    spawner: &'a LocalSpawner,
     cancel: &'a Cancel,
     store: Option<Arc<Cache>>,
     engine: Option<Engine>,
@@ -201,7 +191,7 @@ impl<'a> Assembly<'a> {
     pub fn new(
         args: &'a RunArgs,
         store: Option<Arc<Cache>>,
-        spawner: &'a ForkServer<LocalSpawner>,
+        spawner: &'a LocalSpawner,
         cancel: &'a Cancel,
         stable_names: bool,
     ) -> Result<Self, RemoteError> {
@@ -339,7 +329,6 @@ impl RunArgs {
             // Said by `CacheArgs::open`.
             cache: _,
             // Said by `spawner`.
-            no_warm: _,
             // Said by `reporter`.
             verbose: _,
             quiet: _,
@@ -363,20 +352,6 @@ impl RunArgs {
         options.policy = if *keep_going { Policy::KeepGoing } else { Policy::StopAtFirstFailure };
     }
 
-    /// Loads a compiler before the first of so many jobs is known. A cache may have all their results, so that the
-    /// compiler then loads when the first one is missing.
-    pub fn prewarm(&self, spawner: &ForkServer<LocalSpawner>, compiler: &OsStr, jobs: usize) {
-        if jobs > 1
-            && !(self.quiet || self.json || self.no_warm)
-            && let Some(lack) = library::lack_of_library()
-        {
-            note(lack);
-        }
-        if self.cache.directory().is_none() {
-            spawner.prewarm(compiler, jobs);
-        }
-    }
-
     /// Returns the job slots of the make that runs this. If make withholds its jobserver, and more than one of so many
     /// `jobs` could run at once, prints a note with the remedy. `implied` is a number from another source than `-j`.
     pub fn jobserver(&self, jobs: usize, implied: Option<usize>) -> Option<Client> {
@@ -395,19 +370,9 @@ impl RunArgs {
         found.ok().flatten()
     }
 
-    /// Returns the spawner that asks a driver for its commands: no fork server, unless compilers need it anyway.
-    pub fn asker<'s>(&self, spawner: &'s ForkServer<LocalSpawner>) -> &'s dyn Spawner {
-        let plain = self.cache.directory().and_then(|_| spawner.plain());
-        plain.unwrap_or(spawner)
-    }
-
     /// Returns the spawner for compilers and linkers.
-    pub fn spawner(&self) -> ForkServer<LocalSpawner> {
-        if self.no_warm {
-            ForkServer::with_library(None, LocalSpawner)
-        } else {
-            ForkServer::new(LocalSpawner)
-        }
+    pub fn spawner(&self) -> LocalSpawner {
+        LocalSpawner::observing()
     }
 
     /// Returns the style of messages during the run.

@@ -8,7 +8,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use distlto_executor::execute::forkserver::library::can_be_preloaded;
+use distlto_executor::hook::can_be_preloaded;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::leftovers::{RunDirectory, sweep_killed_runs};
 use distlto_prepare::private::{self, Reach};

@@ -22,10 +22,12 @@ mod backends;
 mod callers;
 pub(crate) mod collected;
 mod command;
+mod compilations;
 pub(crate) mod describe;
 mod distributing;
 pub(crate) mod graph;
 mod jobs;
+mod kept;
 mod key_parts;
 mod libraries;
 mod link;
@@ -58,9 +60,8 @@ use camino::Utf8PathBuf;
 use distlto_exec::environment::SERVICE;
 use distlto_executor::cache::store::Cache;
 use distlto_executor::cancel::Cancel;
-use distlto_executor::execute::forkserver::{ForkServer, library};
-use distlto_executor::execute::process::Spawner;
 use distlto_executor::execute::spawn::LocalSpawner;
+use distlto_executor::hook;
 use distlto_planner::digests::FileDigests;
 use distlto_planner::keep;
 use distlto_planner::link_command::LinkCommand;
@@ -101,7 +102,7 @@ pub struct Service<'a> {
     /// The user's command.
     pub command: &'a [Word],
     pub options: &'a LinkOptions,
-    pub spawner: &'a ForkServer<LocalSpawner>,
+    pub spawner: &'a LocalSpawner,
     pub cancel: &'a Cancel,
     pub reporter: &'a Reporter,
     pub key: &'a state::LinkKey,
@@ -189,8 +190,8 @@ pub struct ServicePlace {
 impl ServicePlace {
     /// Makes them.
     pub fn make() -> Result<Self, LinkError> {
-        let hook = library::find_library().ok_or_else(|| LinkError::NoHook {
-            lack: library::lack_of_library().unwrap_or_else(|| "the hook is off".to_owned()),
+        let hook = hook::find_library().ok_or_else(|| LinkError::NoHook {
+            lack: hook::lack_of_library().unwrap_or_else(|| "the hook is off".to_owned()),
         })?;
         std::env::current_dir().map_err(IoError::on("find", "the working directory"))?;
         let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
@@ -233,6 +234,7 @@ impl Service<'_> {
             previous: Mutex::default(),
             observed: Mutex::default(),
             error: Mutex::default(),
+            damaged: Mutex::default(),
             nameless: Mutex::default(),
             is_previewed: AtomicBool::new(false),
             has_linker: AtomicBool::new(false),
@@ -437,11 +439,12 @@ impl Service<'_> {
         root: &Path,
         digests: &FileDigests,
     ) -> Result<Identity, LinkError> {
-        // One question needs no server.
-        let spawner = self.spawner.plain().unwrap_or(self.spawner);
-        let runner = ToolRunner { spawner, cancel: self.cancel, directory: None };
-        let lines = identity::of(&compilation.compiler, session.link.installed.as_deref(), &runner);
-        keep::toolchain(session.directory, &compilation.compiler, &lines)?;
+        let runner = ToolRunner { spawner: self.spawner, cancel: self.cancel, directory: None };
+        let lines = match &compilation.linker {
+            Some(linker) => linker.libraries.iter().map(|library| identity::file_line(library)).collect(),
+            None => identity::of(&compilation.compiler, session.link.installed.as_deref(), &runner),
+        };
+        keep::toolchain(session.directory, compilation.program(), &lines)?;
         let note = keep::toolchain_place(session.directory);
         let note = fs::read(&note).map_err(IoError::on("read", &note))?;
         Ok(compilation.identity(&note, root, digests)?)

@@ -37,13 +37,7 @@ impl Runner for ToolRunner<'_> {
         let fitting = response_file::fit(command).map_err(|error| error.source)?;
         let command = Command::of_words(&fitting.words, self.directory)
             .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "a command without words"))?;
-        match self.once(&command) {
-            Err(error) if SystemLimit::of_io(&error).is_some() => {
-                self.spawner.shrink();
-                self.once(&command)
-            }
-            result => result,
-        }
+        self.once(&command)
     }
 }
 

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use distlto_executor::cancel::Cancel;
-use distlto_executor::execute::spawn::LocalSpawner;
+use distlto_executor::execute::spawn::PLAIN;
 use distlto_planner::link_command::{self, GivenCommand, LinkCommand, Resolved};
 use distlto_planner::link_options::writes_itself;
 use distlto_planner::words::{Word, word_of};
@@ -89,7 +89,7 @@ pub enum VerifyError {
 
 /// Links, compares and prints.
 pub fn run(args: &VerifyArgs, cancel: &Cancel) -> Result<u8, VerifyError> {
-    let runner = ToolRunner { spawner: &LocalSpawner, cancel, directory: None };
+    let runner = ToolRunner { spawner: &PLAIN, cancel, directory: None };
     let words: Vec<Word> = args.command.iter().cloned().map(word_of).collect();
     let link = resolve(&words, &runner)?;
     let scratch = Scratch::new(args.keep.as_deref())?;

@@ -51,6 +51,8 @@ pub struct Context<'a> {
     pub caches: &'a [&'a dyn ResultCache],
     /// Knowledge of precise keys, and the tools of import steps; `None` where they are not used.
     pub precise: Option<(&'a Precise, ImportSteps<'a>)>,
+    /// Whether jobs have files of their own. A linker compiles modules that it has loaded, and has the objects.
+    pub has_files: bool,
 }
 
 /// The outcome of a job.
@@ -120,6 +122,9 @@ fn attempt(
     if context.cancel.is_cancelled() {
         return Err(interrupted());
     }
+    if !context.has_files {
+        return execute_alone(job, site, estimate, context, outcome);
+    }
     let begun = Instant::now();
     let expected = check_inputs(job, context);
     outcome.phases.verify = Some(Span::since(begun));
@@ -154,13 +159,35 @@ fn attempt(
             if let CacheLookup::Invalid(Some(why)) = found {
                 outcome.refused.push(format!("{why}; the cached result is dropped, and it is compiled anew"));
             }
-            let request = ExecutionRequest { job, described, outputs: &outputs, site, estimate, anew };
+            let cancel = context.cancel;
+            let request =
+                ExecutionRequest { job, described, outputs: &outputs, site, estimate, anew, cancel };
             execute(&work, request, outcome)
         }
     };
     let result = result.and_then(|begun| staging.commit().map(|()| begun).map_err(io));
     outcome.phases.commit = result.as_ref().ok().map(|&begun| Span::since(begun));
     result.map(drop)
+}
+
+/// Executes a job that has no files.
+fn execute_alone(
+    job: &Job<'_>,
+    site: Site,
+    estimate: Duration,
+    context: &Context<'_>,
+    outcome: &mut JobAttempt,
+) -> Result<(), Cause> {
+    let cancel = context.cancel;
+    let request =
+        ExecutionRequest { job, described: None, outputs: &[], site, estimate, anew: false, cancel };
+    let mut executed = context.execute.execute(&request)?;
+    outcome.phases.command = Some(executed.span);
+    outcome.stderr = executed.stderr.text();
+    outcome.origin = Origin::Ran;
+    outcome.undeclared = std::mem::take(&mut executed.undeclared);
+    outcome.executed = Some(executed);
+    Ok(())
 }
 
 /// Executes a job without a cached result. Returns the time at which verification of the result began.

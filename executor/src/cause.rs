@@ -9,8 +9,8 @@ use distlto_record::cause::{FailureCause, FailureKind};
 use miette::Diagnostic;
 use thiserror::Error;
 
-use crate::execute::forkserver::library::INSTALL;
 use crate::execute::redirect::UnnamedOutput;
+use crate::hook::INSTALL;
 use crate::schedule::memory::Killer;
 use crate::verify::{Refusal, Refused};
 

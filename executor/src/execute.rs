@@ -1,14 +1,12 @@
 //! Execution of actions: [`Execute`] takes an [`ExecutionRequest`] and returns the [`Executed`] action or the [`Cause`]
 //! of a failure.
 //!
-//! [`local::Local`] runs the command on this machine. [`remote::Remote`] runs it on an engine or passes it to `Local`,
-//! as the schedule decides. The job checks, keeps and places the outputs. Knows nothing of caches and schedules.
+//! [`local::Local`] runs the command on this machine. [`remote::Remote`] runs it on an engine, or on this machine, as the
+//! schedule decides. The job checks, keeps and places the outputs. Knows nothing of caches and schedules.
 
 pub mod capture;
 pub mod cc1;
 pub mod drivers;
-pub mod forkserver;
-pub mod heap;
 pub mod local;
 pub mod process;
 pub mod redirect;
@@ -22,6 +20,7 @@ use std::time::Duration;
 use distlto_record::action::EngineTimes;
 use distlto_record::report::{Measured, Span};
 
+use crate::cancel::Cancel;
 use crate::cause::Cause;
 use crate::describe::Described;
 use crate::job::Job;
@@ -52,6 +51,8 @@ pub struct ExecutionRequest<'a> {
     pub estimate: Duration,
     /// Whether to ignore results that an engine has kept.
     pub anew: bool,
+    /// Ends it early.
+    pub cancel: &'a Cancel,
 }
 
 /// The outcome of an executed action.

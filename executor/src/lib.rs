@@ -11,12 +11,15 @@ pub mod cancel;
 pub mod cause;
 pub mod describe;
 pub mod execute;
+pub mod hook;
 pub mod job;
 pub mod ledger;
 pub mod output;
 pub mod precise;
 pub mod process_stat;
 pub mod program_files;
+#[expect(dead_code, reason = "the other half is compiled into the hook")]
+pub(crate) mod protocol;
 pub mod result;
 pub mod run;
 pub mod runtime;

@@ -75,7 +75,7 @@ fn listed(line: &[u8]) -> Option<Option<PathBuf>> {
 }
 
 /// The loader that an ELF program names; `None` for one that is linked statically.
-fn interpreter(program: &Path) -> Result<Option<PathBuf>, String> {
+pub fn interpreter(program: &Path) -> Result<Option<PathBuf>, String> {
     let failed = |what: &str| format!("{}: {what}", program.display());
     let (file, _) = regular::open(program).map_err(|error| failed(&error.to_string()))?;
     // Only a program's headers, which come first, are read.

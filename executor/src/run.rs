@@ -112,6 +112,8 @@ pub struct RunOptions<'a> {
     pub caches: Vec<&'a dyn ResultCache>,
     /// An engine that executes actions too; this machine alone when `None`.
     pub engine: Option<&'a Engine>,
+    /// Compiles in the place of processes of this machine: the linker that waits for the objects.
+    pub linker: Option<&'a dyn Execute>,
 }
 
 impl<'a> RunOptions<'a> {
@@ -143,6 +145,7 @@ impl<'a> RunOptions<'a> {
             precise: None,
             caches: Vec::new(),
             engine: None,
+            linker: None,
         }
     }
 }
@@ -237,8 +240,7 @@ fn run_all<'g>(
     let &RunOptions { jobs, directory, progress, toolchains, .. } = options;
     let start = Instant::now();
     let history = History::load(options.history);
-    let warm = options.spawner.is_warm();
-    let estimates = Estimates::new(&graph, wanted, history, directory, warm, options.name);
+    let estimates = Estimates::new(&graph, wanted, history, directory, options.name);
     let schedule = Schedule::new(&graph, wanted, options.policy, |id| estimates.weight(id));
     let work = RunWork { graph, schedule, estimates, incoming };
     in_context(options, |context| {
@@ -295,6 +297,7 @@ fn in_context<T>(options: &RunOptions<'_>, then: impl FnOnce(&Context<'_>) -> T)
         precise,
         ref caches,
         engine,
+        linker,
         jobs: _,
         jobserver: _,
         // The run's, and its runner's.
@@ -312,16 +315,15 @@ fn in_context<T>(options: &RunOptions<'_>, then: impl FnOnce(&Context<'_>) -> T)
     let modules = &Modules::new(directory).ignoring_hashes(ignores_hashes);
     let own = (FileDigests::new(directory.unwrap_or(Path::new(""))), Cc1Commands::default());
     let (digests, answers) = (digests.unwrap_or(&own.0), cc1_commands.unwrap_or(&own.1));
-    // The question would load a server, which a run that finds all its results does not need.
-    let asker = spawner.plain().filter(|_| !caches.is_empty()).unwrap_or(spawner);
-    let drivers = Drivers { answers, spawner: asker, cancel, grace, directory };
+    let drivers = Drivers { answers, spawner, cancel, grace, directory };
     let platform = engine.map_or(Platform::default(), Engine::platform);
     let describer = toolchains
         .filter(|_| !caches.is_empty() || precise.is_some())
         .and_then(|known| Describer::new(known, &drivers, digests, directory, platform));
-    let local = Local { spawner, cancel, grace, directory, drivers: Some(&drivers) };
-    let remote = engine.map(|engine| Remote { engine, local });
-    let execute: &dyn Execute = remote.as_ref().map_or(&local, |remote| remote);
+    let local = Local { spawner, grace, directory, drivers: Some(&drivers) };
+    let here = linker.unwrap_or(&local);
+    let remote = engine.map(|engine| Remote { engine, here, directory });
+    let execute: &dyn Execute = remote.as_ref().map_or(here, |remote| remote);
     let describer = describer.as_ref();
     let precise = precise.map(|precise| (precise, ImportSteps { spawner, cancel, grace, directory }));
     let staging = &StagingArea::new(directory, places);
@@ -336,6 +338,7 @@ fn in_context<T>(options: &RunOptions<'_>, then: impl FnOnce(&Context<'_>) -> T)
         describer,
         caches,
         precise,
+        has_files: linker.is_none() || !caches.is_empty(),
     };
     then(&context)
 }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{MemfdFlags, memfd_create};
 
-use crate::execute::forkserver::protocol::{FIRST_NOTE, NOTE_HEAD, Note, TRACE_SIZE};
+use crate::protocol::{FIRST_NOTE, NOTE_HEAD, Note, TRACE_SIZE};
 
 /// Files that the kernel makes up; they are read anew in any case.
 const KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
@@ -29,8 +29,21 @@ pub struct Trace {
     pub printed: BTreeSet<u8>,
     /// Whether it read from its standard input.
     pub has_input: bool,
+    /// The objects of the last link that it opened, by their places, each with its module.
+    pub kept: Vec<(u32, Vec<u8>)>,
+    /// What it did while it compiled modules, by their tickets.
+    pub backends: BTreeMap<u32, BackendTrace>,
     /// Whether notes are missing.
     pub is_cut: bool,
+}
+
+/// What a linker did while it compiled a module.
+#[derive(Debug, Default)]
+pub struct BackendTrace {
+    /// Its file operations, in their order.
+    pub files: Vec<(FileNote, PathBuf)>,
+    /// The text that it wrote to its standard streams.
+    pub printed: Vec<u8>,
 }
 
 /// A file operation of a process.
@@ -87,6 +100,11 @@ impl Trace {
                 Note::Written => trace.files.push((FileNote::Written, path())),
                 Note::Printed => trace.printed.extend(text.first().map(|digit| digit.wrapping_sub(b'0'))),
                 Note::Input => trace.has_input = true,
+                Note::Kept => trace.kept.extend(
+                    text.split_first_chunk()
+                        .map(|(place, module)| (u32::from_le_bytes(*place), module.to_owned())),
+                ),
+                Note::Backend => trace.add_backend(text, &directory),
                 Note::Variable => {
                     let mut parts = text.splitn(2, |&byte| byte == b'=');
                     let name = parts.next().unwrap_or_default();
@@ -95,6 +113,18 @@ impl Trace {
             }
         }
         Ok(trace)
+    }
+
+    fn add_backend(&mut self, text: &[u8], directory: &Path) {
+        let Some((ticket, [kind, text @ ..])) = text.split_first_chunk() else { return };
+        let backend = self.backends.entry(u32::from_le_bytes(*ticket)).or_default();
+        let file = match Note::from_byte(*kind) {
+            Some(Note::Printed) => return backend.printed.extend_from_slice(text),
+            Some(Note::Read) => FileNote::Read,
+            Some(Note::Absent) => FileNote::Absent,
+            _ => FileNote::Written,
+        };
+        backend.files.push((file, directory.join(std::ffi::OsStr::from_bytes(text))));
     }
 
     /// The files of a kind, as they were noted.

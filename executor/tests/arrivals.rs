@@ -20,7 +20,7 @@ use distlto_record::progress::{Progress, ProgressEvent};
 use distlto_record::report::{Counts, Outcome};
 use proptest::prelude::*;
 
-use crate::forkserver::support::{eventually, tool, which};
+use crate::support::{eventually, tool, which};
 use support::{End, PATIENCE, Place, all, beside, ends_of};
 
 #[test]
@@ -139,12 +139,6 @@ struct Unasked;
 impl Spawner for Unasked {
     fn spawn(&self, _: &Command, _: OwnedFd, _: OwnedFd) -> io::Result<Box<dyn Child>> {
         panic!("a process is started");
-    }
-    fn is_warm(&self) -> bool {
-        panic!("a compiler is about to be loaded");
-    }
-    fn plain(&self) -> Option<&dyn Spawner> {
-        panic!("a driver is about to be asked");
     }
 }
 

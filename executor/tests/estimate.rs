@@ -1,5 +1,5 @@
 //! Estimates against what a real program's modules took: libgit2 1.9 with its dependencies at -O3, 232 modules,
-//! compiled by clang 22 without fork servers. The table has one line for each module.
+//! compiled by clang 22. The table has one line for each module.
 
 use std::path::Path;
 use std::time::Duration;
@@ -51,13 +51,8 @@ fn graph(modules: &[Module], flags: &[&str]) -> (ActionGraph, Vec<ActionId>) {
     (graph, ids)
 }
 
-fn estimates(
-    graph: &ActionGraph,
-    ids: &[ActionId],
-    history: Option<&Path>,
-    warm: bool,
-) -> Estimates<'static> {
-    Estimates::new(graph, ids, History::load(history), None, warm, None)
+fn estimates(graph: &ActionGraph, ids: &[ActionId], history: Option<&Path>) -> Estimates<'static> {
+    Estimates::new(graph, ids, History::load(history), None, None)
 }
 
 /// How the measured memory lies against the estimates: how many modules are above, and the most that one is above, in MiB.
@@ -72,7 +67,7 @@ fn above(estimates: &Estimates<'_>, ids: &[ActionId], modules: &[Module]) -> (us
 fn without_measurements_a_real_program_takes_about_what_the_model_says() {
     let modules = libgit2();
     let (graph, ids) = graph(&modules, &["clang", "-O3"]);
-    let estimates = estimates(&graph, &ids, None, false);
+    let estimates = estimates(&graph, &ids, None);
     let (count, most) = above(&estimates, &ids, &modules);
     assert!(count <= 5 && most <= 10, "{count} of {} modules take more, up to {most} MiB", modules.len());
     let time: u64 = ids.iter().map(|&id| estimates.weight(id).time).sum();
@@ -84,24 +79,24 @@ fn without_measurements_a_real_program_takes_about_what_the_model_says() {
 fn what_a_run_has_measured_corrects_the_estimates_of_the_rest() {
     let modules = libgit2();
     let (graph, ids) = graph(&modules, &["clang", "-O3"]);
-    let mut estimates = estimates(&graph, &ids, None, true);
-    // Warm compilers: all but 12 MiB of the libraries are shared.
-    let warm = |module: &Module| {
+    let mut estimates = estimates(&graph, &ids, None);
+    // A compiler that is linked statically needs less.
+    let small = |module: &Module| {
         let memory = module.measured.peak_memory.map(|memory| memory - 70 * MIB);
         Measured { peak_memory: memory, ..module.measured }
     };
     let before = estimates.weight(ids[100]).memory;
-    let changed: Vec<_> = (0..ENOUGH).map(|at| estimates.measured(ids[at], warm(&modules[at]))).collect();
+    let changed: Vec<_> = (0..ENOUGH).map(|at| estimates.measured(ids[at], small(&modules[at]))).collect();
     assert_eq!(changed.iter().filter(|&&changed| changed).count(), 1);
     assert!(changed[ENOUGH - 1]);
     let after = estimates.weight(ids[100]).memory;
     assert!(before - after > 60 * MIB, "{} MiB, then {}", before / MIB, after / MIB);
     for (&id, module) in ids.iter().zip(&modules).skip(ENOUGH) {
-        estimates.measured(id, warm(module));
+        estimates.measured(id, small(module));
     }
-    let warm: Vec<_> = modules.iter().map(|module| Module { measured: warm(module), ..*module }).collect();
-    let (count, most) = above(&estimates, &ids, &warm);
-    assert!(count <= warm.len() / 10 && most <= 10, "{count} modules take more, up to {most} MiB");
+    let small: Vec<_> = modules.iter().map(|module| Module { measured: small(module), ..*module }).collect();
+    let (count, most) = above(&estimates, &ids, &small);
+    assert!(count <= small.len() / 10 && most <= 10, "{count} modules take more, up to {most} MiB");
 }
 
 #[test]
@@ -110,12 +105,12 @@ fn a_module_is_expected_to_take_what_it_took() {
     let history = place.path().join("state/history");
     let modules = libgit2();
     let (graph, ids) = graph(&modules, &["clang", "-O3"]);
-    let mut first = estimates(&graph, &ids, Some(&history), false);
+    let mut first = estimates(&graph, &ids, Some(&history));
     for (&id, module) in ids.iter().zip(&modules) {
         first.measured(id, module.measured);
     }
     first.history().save().unwrap();
-    let again = estimates(&graph, &ids, Some(&history), false);
+    let again = estimates(&graph, &ids, Some(&history));
     for (&id, module) in ids.iter().zip(&modules) {
         assert_eq!(again.weight(id).memory, module.measured.peak_memory.unwrap());
         assert_eq!(u128::from(again.weight(id).time), module.measured.cpu.unwrap().as_micros());
@@ -128,14 +123,12 @@ fn a_module_is_expected_to_take_what_it_took() {
     let id = add(&mut grown, &["clang", "-O3"], module.name, module.cost * 3 / 2);
     let other = add(&mut grown, &["clang", "-O3"], "unknown.o", module.cost);
     let flags = add(&mut grown, &["clang", "-O1"], module.name, module.cost);
-    let grown_estimates = estimates(&grown, &[id, other, flags], Some(&history), false);
+    let grown_estimates = estimates(&grown, &[id, other, flags], Some(&history));
     let took = module.measured.peak_memory.unwrap();
     let more = grown_estimates.weight(id).memory - took;
     assert!((5 * MIB..60 * MIB).contains(&more), "{} MiB more", more / MIB);
     assert_ne!(grown_estimates.weight(other).memory, took);
     assert_ne!(grown_estimates.weight(flags).memory, grown_estimates.weight(other).memory);
-    let warm = estimates(&graph, &ids, Some(&history), true);
-    assert_ne!(warm.weight(ids[largest]).memory, took, "a plain compiler says nothing of a warm one");
 }
 
 #[test]
@@ -146,7 +139,7 @@ fn a_module_of_unknown_cost_is_estimated_by_its_size() {
     }
     let mut graph = ActionGraph::new();
     let ids = ["small.o", "large.o", "missing.o"].map(|name| add(&mut graph, &["clang"], name, 0));
-    let estimates = Estimates::new(&graph, &ids, History::load(None), Some(place.path()), false, None);
+    let estimates = Estimates::new(&graph, &ids, History::load(None), Some(place.path()), None);
     let [small, large, missing] = ids.map(|id| estimates.weight(id));
     assert!(large.time > 20 * small.time && large.memory > 3 * small.memory, "{small:?} {large:?}");
     assert!(missing.time <= small.time && missing.memory > 0);

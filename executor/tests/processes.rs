@@ -1,30 +1,22 @@
 //! Commands whose behaviour is bad: they flood us, leave processes behind, ignore signals.
-//!
-//! Run by both spawners, since each has its own way to end a process group.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::forkserver::support::{command, eventually, finish, runs, servers};
+use crate::support::{command, eventually, finish, runs};
 use distlto_executor::cancel::Cancel;
-use distlto_executor::execute::process::{Command, Spawner, run};
-use distlto_executor::execute::spawn::LocalSpawner;
-
-/// Calls with a spawner that forks and one that asks a server.
-fn with_both(check: impl Fn(&dyn Spawner)) {
-    check(&LocalSpawner);
-    check(&servers());
-}
+use distlto_executor::execute::process::{Command, run};
+use distlto_executor::execute::spawn::PLAIN;
 
 fn shell(script: &str, place: &Path) -> Command {
-    // A shell by its full path is a program like a compiler, and can be served.
     command("/bin/sh", &["-c", script], place)
 }
 
 #[test]
 fn a_gigabyte_is_captured_within_bounds_while_others_run() {
     let place = tempfile::tempdir().unwrap();
-    with_both(|spawner| {
+    let spawner = &PLAIN;
+    {
         let flood = "echo first >&2; head -c 1073741824 /dev/zero | tr '\\0' x >&2; echo >&2; echo last >&2";
         std::thread::scope(|scope| {
             let flooding = scope.spawn(|| finish(spawner, &shell(flood, place.path())));
@@ -38,34 +30,37 @@ fn a_gigabyte_is_captured_within_bounds_while_others_run() {
             assert!(text.contains(" bytes omitted") && text.len() < 1 << 20);
             assert!(others > 1, "the flood kept others from running");
         });
-    });
+    }
 }
 
 #[test]
 fn standard_input_is_empty() {
     let place = tempfile::tempdir().unwrap();
-    with_both(|spawner| {
+    let spawner = &PLAIN;
+    {
         let finished = finish(spawner, &shell("readlink /proc/self/fd/0; wc -c", place.path()));
         assert_eq!(finished.stdout.text(), "/dev/null\n0\n");
-    });
+    }
 }
 
 #[test]
 fn a_process_left_behind_does_not_hold_up_its_job() {
     let place = tempfile::tempdir().unwrap();
-    with_both(|spawner| {
+    let spawner = &PLAIN;
+    {
         let begun = Instant::now();
         let finished = finish(spawner, &shell("sleep 60 & echo $!", place.path()));
         assert!(finished.ended.status.success() && begun.elapsed() < Duration::from_secs(30));
         let left: u32 = finished.stdout.text().trim().parse().unwrap();
         eventually("a process was left behind", || !runs(left));
-    });
+    }
 }
 
 #[test]
 fn a_command_that_ignores_signals_is_killed() {
     let place = tempfile::tempdir().unwrap();
-    with_both(|spawner| {
+    let spawner = &PLAIN;
+    {
         let cancel = Cancel::new().unwrap();
         let script = "trap '' TERM INT HUP; sleep 60 & echo $$ $! >pids; wait; wait; sleep 60";
         let pids = place.path().join("pids");
@@ -85,5 +80,5 @@ fn a_command_that_ignores_signals_is_killed() {
             eventually("a process was left behind", || !runs(pid.parse().unwrap()));
         }
         std::fs::remove_file(&pids).unwrap();
-    });
+    }
 }

@@ -86,15 +86,15 @@ interpose! {
     creat64(path: *const c_char, mode: mode_t) -> c_int { path, |path, file| opened(path, libc::O_WRONLY, file >= 0) }
     opendir(path: *const c_char) -> *mut libc::DIR { path, |path, directory| found(path, !directory.is_null()) }
     access(path: *const c_char, mode: c_int) -> c_int { path, |path, result| absent(path, result == 0) }
-    stat(path: *const c_char, status: *mut c_void) -> c_int { path, |path, result| absent(path, result == 0) }
-    stat64(path: *const c_char, status: *mut c_void) -> c_int { path, |path, result| absent(path, result == 0) }
+    stat(path: *const c_char, status: *mut c_void) -> c_int { path, |path, result| looked(path, result == 0) }
+    stat64(path: *const c_char, status: *mut c_void) -> c_int { path, |path, result| looked(path, result == 0) }
     lstat(path: *const c_char, status: *mut c_void) -> c_int { path, |path, result| absent(path, result == 0) }
     lstat64(path: *const c_char, status: *mut c_void) -> c_int { path, |path, result| absent(path, result == 0) }
     fstatat(directory: c_int, path: *const c_char, status: *mut c_void, flags: c_int) -> c_int { path, |path, result| absent(&at(directory, path), result == 0) }
     fstatat64(directory: c_int, path: *const c_char, status: *mut c_void, flags: c_int) -> c_int { path, |path, result| absent(&at(directory, path), result == 0) }
     // stat in programs that were built for a glibc before 2.33.
-    __xstat(version: c_int, path: *const c_char, status: *mut c_void) -> c_int { path, |path, result| absent(path, result == 0) }
-    __xstat64(version: c_int, path: *const c_char, status: *mut c_void) -> c_int { path, |path, result| absent(path, result == 0) }
+    __xstat(version: c_int, path: *const c_char, status: *mut c_void) -> c_int { path, |path, result| looked(path, result == 0) }
+    __xstat64(version: c_int, path: *const c_char, status: *mut c_void) -> c_int { path, |path, result| looked(path, result == 0) }
     __lxstat(version: c_int, path: *const c_char, status: *mut c_void) -> c_int { path, |path, result| absent(path, result == 0) }
     __lxstat64(version: c_int, path: *const c_char, status: *mut c_void) -> c_int { path, |path, result| absent(path, result == 0) }
     __fxstatat(version: c_int, directory: c_int, path: *const c_char, status: *mut c_void, flags: c_int) -> c_int { path, |path, result| absent(&at(directory, path), result == 0) }
@@ -105,7 +105,6 @@ interpose! {
     getenv(name: *const c_char) -> *mut c_char { name, asked }
     secure_getenv(name: *const c_char) -> *mut c_char { name, asked }
     chdir(path: *const c_char) -> c_int { path, |path, result| if result == 0 { trace::note(Note::Directory, path) } }
-    rename(old: *const c_char, path: *const c_char) -> c_int { path, |path, result| if result == 0 { trace::note(Note::Written, path) } }
 }
 
 /// Defines `open` and its like.
@@ -151,6 +150,29 @@ fn own(path: *const c_char, flags: c_int) -> Option<c_int> {
     linker::open(bytes(path), flags)?.map_err(set_errno).map_or(Some(-1), Some)
 }
 
+/// # Safety
+///
+/// As for rename(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rename(old: *const c_char, path: *const c_char) -> c_int {
+    static REAL: Real = Real::new(c"rename");
+    if !path.is_null() && linker::keep(bytes(path)) {
+        return 0;
+    }
+    // SAFETY: the function of this name has this type, and the caller its contract.
+    let result = unsafe {
+        let real = std::mem::transmute::<
+            *mut c_void,
+            unsafe extern "C" fn(*const c_char, *const c_char) -> c_int,
+        >(REAL.find());
+        real(old, path)
+    };
+    if result == 0 && trace::is_on() && !path.is_null() {
+        kept_errno(|| trace::note(Note::Written, bytes(path)));
+    }
+    result
+}
+
 static READ: Real = Real::new(c"read");
 static WRITE: Real = Real::new(c"write");
 static EXIT: Real = Real::new(c"_exit");
@@ -187,7 +209,10 @@ pub unsafe extern "C" fn read(descriptor: c_int, to: *mut c_void, size: libc::si
 /// As for write(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn write(descriptor: c_int, from: *const c_void, size: libc::size_t) -> libc::ssize_t {
-    trace::printed(descriptor);
+    if (1..=2).contains(&descriptor) && !from.is_null() {
+        // SAFETY: by the contract of write(2).
+        kept_errno(|| trace::printed(descriptor, unsafe { std::slice::from_raw_parts(from.cast(), size) }));
+    }
     // SAFETY: the function of this name has this type, and the caller its contract.
     unsafe {
         let real = std::mem::transmute::<
@@ -252,6 +277,11 @@ fn found(path: &[u8], is_open: bool) {
     } else {
         absent(path, false);
     }
+}
+
+fn looked(path: &[u8], is_there: bool) {
+    absent(path, is_there);
+    linker::has_all_objects(path);
 }
 
 fn absent(path: &[u8], is_there: bool) {

@@ -2,12 +2,15 @@
 //!
 //! For each module lld writes an index shard. Directly after, on the same thread, it opens the file of its own cache
 //! for the module (`InProcessThinBackend::runThinLTOBackendThread` in `llvm/lib/LTO/LTO.cpp`). The shard goes into
-//! memory instead of a file, and the service supplies the other file. Without an answer the linker compiles the module
-//! itself. Independent of the server.
+//! memory instead of a file. If the last link had an object for the same key and shard, the linker gets that, and the
+//! service is not asked. Otherwise the service has the object, or the linker compiles the module on this thread: it writes
+//! a temporary file and renames it to that of its cache (`llvm/lib/Support/Caching.cpp`). The file is in memory, and goes
+//! to the service.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char, c_int};
+use std::fmt::Write as _;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
@@ -16,12 +19,16 @@ use std::thread::{self, Thread};
 
 use crate::program::Main;
 use crate::protocol::{
-    Answer, CACHE_PREFIX, JOB_FILE_SUFFIX, Question, RESOLUTIONS, RESOLUTIONS_SUFFIX, Role, SAVE_TEMPORARIES,
-    SHARD_SUFFIX, TEMPORARIES_SUFFIXES,
+    Answer, CACHE_PREFIX, Compiled, JOB_FILE_SUFFIX, KeptObject, Question, RESOLUTIONS, RESOLUTIONS_SUFFIX,
+    Role, SAVE_TEMPORARIES, SHARD_SUFFIX, TEMPORARIES_SUFFIXES, shard_hash,
 };
 use crate::service;
 use crate::socket;
 use crate::system::check;
+use crate::trace;
+
+/// How the name of a temporary file in a ThinLTO cache ends.
+const OBJECT_SUFFIX: &[u8] = b".tmp.o";
 
 static LINKER: OnceLock<Linker> = OnceLock::new();
 
@@ -50,7 +57,19 @@ struct Linker {
     saves_temporaries: bool,
     /// Whether the service has the linker's resolutions.
     has_resolved: AtomicBool,
+    /// Whether objects were asked for or opened since the service heard that there are all.
+    has_objects: AtomicBool,
+    kept: Kept,
     asked: Mutex<Asked>,
+}
+
+/// The objects of the last link.
+#[derive(Default)]
+struct Kept {
+    /// See [`KeptObject`].
+    objects: Vec<u8>,
+    /// Where they are.
+    folder: String,
 }
 
 /// Questions without a fetched answer.
@@ -74,13 +93,26 @@ struct Shard {
     file: OwnedFd,
 }
 
+/// A module that a thread compiles.
+struct Backend {
+    ticket: u32,
+    /// The time of the thread when it began, in microseconds.
+    begun: u64,
+    /// The object, once the linker writes it.
+    object: Option<OwnedFd>,
+}
+
 thread_local! {
     static SHARD: RefCell<Option<Shard>> = const { RefCell::new(None) };
+    static BACKEND: RefCell<Option<Backend>> = const { RefCell::new(None) };
+    /// A file for the next shard.
+    static SPARE: RefCell<Option<OwnedFd>> = const { RefCell::new(None) };
+    static SHARD_BYTES: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Connects this process to a service; returns the replacement of its `main`. `strings` holds the cache folder, then
-/// the command line. `None` if `strings` is malformed.
-pub fn begin(main: Main, service: Service, strings: &[u8]) -> Option<Main> {
+/// the command line. `kept` holds the objects of the last link. `None` if one of them is malformed.
+pub fn begin(main: Main, service: Service, strings: &[u8], kept: &[u8]) -> Option<Main> {
     let mut strings = strings.split_inclusive(|&byte| byte == 0);
     let folder = strings.next()?.strip_suffix(&[0])?;
     let words: Result<Vec<CString>, _> =
@@ -96,6 +128,8 @@ pub fn begin(main: Main, service: Service, strings: &[u8]) -> Option<Main> {
         argv: AtomicPtr::default(),
         next: AtomicU32::new(0),
         has_resolved: AtomicBool::new(false),
+        has_objects: AtomicBool::new(false),
+        kept: if kept.is_empty() { Kept::default() } else { Kept::read(kept)? },
         asked: Mutex::default(),
     };
     LINKER.set(linker).ok()?;
@@ -125,7 +159,21 @@ unsafe extern "C-unwind" fn run(argc: c_int, argv: *mut *mut c_char, environment
 pub fn open(path: &[u8], flags: c_int) -> Option<io::Result<RawFd>> {
     // A linker with a distributor writes its own files.
     let linker = LINKER.get().filter(|linker| linker.service.role != Role::Program)?;
+    let cached = linker.cached(path);
+    if let Some(name) = cached
+        && linker.service.role == Role::Linker
+    {
+        return Some(match name.strip_prefix(CACHE_PREFIX) {
+            Some(key) if flags & libc::O_CREAT == 0 => linker.object(key),
+            _ if flags & libc::O_CREAT != 0 => hold_object(),
+            _ => return None,
+        });
+    }
     if flags & libc::O_CREAT != 0 {
+        // LLVM replaces each percent sign of a temporary file's path.
+        if path.ends_with(OBJECT_SUFFIX) && BACKEND.with_borrow(Option::is_some) {
+            return Some(hold_object());
+        }
         // The job file names the shards of a distributor.
         if let Some(module) = path.strip_suffix(SHARD_SUFFIX)
             && linker.service.role != Role::Distributing
@@ -148,16 +196,30 @@ pub fn open(path: &[u8], flags: c_int) -> Option<io::Result<RawFd>> {
             return Some(memory(c"temporary").map(|(_, theirs)| theirs));
         }
     }
-    let key = path.strip_prefix(linker.cache.as_slice())?.strip_prefix(b"/")?.strip_prefix(CACHE_PREFIX)?;
-    if flags & libc::O_ACCMODE != libc::O_RDONLY {
-        return None;
+    None
+}
+
+/// Whether a path that the linker renames a file to is that of an object, which then goes to the service.
+pub fn keep(path: &[u8]) -> bool {
+    let linker = LINKER.get().filter(|linker| linker.service.role == Role::Linker);
+    let Some(linker) = linker.filter(|linker| linker.cached(path).is_some()) else { return false };
+    linker.end_backend();
+    true
+}
+
+/// Tells the service that the linker has all objects, if a path that it looks at is its cache, which it then prunes
+/// (`pruneCache` in `llvm/lib/Support/CachePruning.cpp`). It has not read them yet, and it may have to begin anew.
+pub fn has_all_objects(path: &[u8]) {
+    let linker = LINKER.get().filter(|linker| linker.service.role == Role::Linker);
+    let Some(linker) = linker.filter(|linker| linker.cache == path) else { return };
+    // SAFETY: plain system calls.
+    let is_main = unsafe { libc::gettid() == libc::getpid() };
+    if !is_main || !linker.has_objects.swap(false, Ordering::Relaxed) {
+        return;
     }
-    let shard = SHARD.take()?;
-    match linker.ask(key, &shard.module, Some(shard.file.as_fd())).unwrap_or((Answer::Compile, None)) {
-        (Answer::Object, Some(object)) => Some(Ok(object.into_raw_fd())),
-        // Its cache has no such file.
-        (Answer::Object | Answer::Compile | Answer::End(_), _) => None,
-        (Answer::Again, _) => linker.begin_anew(),
+    linker.end_backend();
+    if let Some((Answer::Again, _)) = linker.ask(b"", b"", None).1 {
+        linker.begin_anew();
     }
 }
 
@@ -166,7 +228,7 @@ pub fn open(path: &[u8], flags: c_int) -> Option<io::Result<RawFd>> {
 pub fn hand_over(job_file: &[u8]) {
     let linker = LINKER.get().filter(|linker| linker.service.role == Role::Distributing);
     let Some(linker) = linker.filter(|_| job_file.ends_with(JOB_FILE_SUFFIX)) else { return };
-    if !matches!(linker.ask(b"", job_file, None), Some((Answer::Object, _))) {
+    if !matches!(linker.ask(b"", job_file, None).1, Some((Answer::Object, _))) {
         // SAFETY: ends the process, whose program is not begun.
         unsafe { libc::_exit(1) }
     }
@@ -174,19 +236,98 @@ pub fn hand_over(job_file: &[u8]) {
 
 /// Memory in the place of a shard's file.
 fn hold_shard(module: &[u8]) -> io::Result<RawFd> {
-    let (file, theirs) = memory(c"index shard")?;
+    let (file, theirs) = match SPARE.take() {
+        Some(spare) => {
+            // SAFETY: the descriptor is ours.
+            unsafe {
+                check(libc::ftruncate(spare.as_raw_fd(), 0))?;
+                libc::lseek(spare.as_raw_fd(), 0, libc::SEEK_SET);
+            }
+            let theirs = theirs(&spare)?;
+            (spare, theirs)
+        }
+        None => memory(c"index shard")?,
+    };
     SHARD.set(Some(Shard { module: module.to_owned(), file }));
     Ok(theirs)
 }
 
+/// Memory in the place of the file for an object that this thread compiles.
+fn hold_object() -> io::Result<RawFd> {
+    let (file, theirs) = memory(c"object")?;
+    BACKEND.with_borrow_mut(|backend| {
+        if let Some(backend) = backend {
+            backend.object = Some(file);
+        }
+    });
+    Ok(theirs)
+}
+
+/// The time that this thread has run, in microseconds.
+fn thread_time() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a pointer to a live structure.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    u64::try_from(time.tv_sec * 1_000_000 + time.tv_nsec / 1000).unwrap_or(0)
+}
+
+/// Calls a function with the hash of a shard.
+fn hash_of(shard: &OwnedFd) -> Option<u64> {
+    SHARD_BYTES.with_borrow_mut(|bytes| {
+        if bytes.is_empty() {
+            bytes.resize(64 << 10, 0);
+        }
+        loop {
+            // SAFETY: the descriptor is ours, and the memory has that size.
+            let got = unsafe { libc::pread(shard.as_raw_fd(), bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+            let got = usize::try_from(got).ok()?;
+            if got < bytes.len() {
+                return Some(shard_hash(&bytes[..got]));
+            }
+            bytes.resize(bytes.len() * 2, 0);
+        }
+    })
+}
+
 /// A file in memory, and the linker's own descriptor of it.
 fn memory(name: &CStr) -> io::Result<(OwnedFd, RawFd)> {
-    // SAFETY: a C string; the descriptors are ours, the second is the linker's.
-    unsafe {
-        let file = check(libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC))?;
-        let file = OwnedFd::from_raw_fd(file);
-        let theirs = check(libc::fcntl(file.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 0))?;
-        Ok((file, theirs))
+    // SAFETY: a C string; the descriptor is ours.
+    let file = unsafe { OwnedFd::from_raw_fd(check(libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC))?) };
+    let theirs = theirs(&file)?;
+    Ok((file, theirs))
+}
+
+/// Another descriptor of a file, which is the linker's.
+fn theirs(file: &OwnedFd) -> io::Result<RawFd> {
+    // SAFETY: a plain system call.
+    check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 0) })
+}
+
+impl Kept {
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let (size, rest) = bytes.split_first_chunk()?;
+        let (folder, objects) = rest.split_at_checked(usize::try_from(u32::from_le_bytes(*size)).ok()?)?;
+        Some(Self { objects: objects.to_owned(), folder: String::from_utf8(folder.to_owned()).ok()? })
+    }
+
+    /// Opens the object of a module, if the last link had one for this key and shard; returns its place too.
+    fn open(&self, key: &[u8], shard: &OwnedFd) -> Option<(OwnedFd, &[u8])> {
+        if self.objects.is_empty() {
+            return None;
+        }
+        let (digest, place) = KeptObject::find(&self.objects, key, hash_of(shard)?)?;
+        let mut path = format!("{}/", self.folder);
+        for (at, byte) in digest.iter().enumerate() {
+            path.push_str(if at == 1 { "/" } else { "" });
+            let _ = write!(path, "{byte:02x}");
+        }
+        let path = CString::new(path).ok()?;
+        // SAFETY: a C string; the descriptor is ours.
+        let file = unsafe {
+            let flags = libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NOFOLLOW;
+            OwnedFd::from_raw_fd(check(libc::open(path.as_ptr(), flags)).ok()?)
+        };
+        Some((file, place))
     }
 }
 
@@ -194,6 +335,52 @@ impl Linker {
     fn lock(&self) -> MutexGuard<'_, Asked> {
         // A thread that panics ends the process.
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A name in the folder of the cache.
+    fn cached<'p>(&self, path: &'p [u8]) -> Option<&'p [u8]> {
+        path.strip_prefix(self.cache.as_slice())?.strip_prefix(b"/")
+    }
+
+    /// The object for this key of the module whose shard this thread has written. Without one the linker compiles the
+    /// module, as its cache has no such file.
+    fn object(&self, key: &[u8]) -> io::Result<RawFd> {
+        let absent = || io::Error::from_raw_os_error(libc::ENOENT);
+        // A module that could not be compiled.
+        self.end_backend();
+        let Shard { module, file } = SHARD.take().ok_or_else(absent)?;
+        self.has_objects.store(true, Ordering::Relaxed);
+        if let Some((object, place)) = self.kept.open(key, &file)
+            && trace::kept(place, &module)
+        {
+            SPARE.set(Some(file));
+            return Ok(object.into_raw_fd());
+        }
+        let (ticket, answer) = self.ask(key, &module, Some(file.as_fd()));
+        match answer {
+            Some((Answer::Object, Some(object))) => Ok(object.into_raw_fd()),
+            Some((Answer::Compile, _)) => {
+                trace::begin_backend(ticket);
+                BACKEND.set(Some(Backend { ticket, begun: thread_time(), object: None }));
+                Err(absent())
+            }
+            Some((Answer::Again, _)) => self.begin_anew(),
+            Some((Answer::Object | Answer::End(_), _)) | None => Err(absent()),
+        }
+    }
+
+    /// Reports the end of this thread's compilation, if there was one, to the service.
+    fn end_backend(&self) {
+        let Some(Backend { ticket, begun, object }) = BACKEND.take() else { return };
+        let is_noted = trace::end_backend();
+        let cpu_us = thread_time().saturating_sub(begun);
+        let report = Compiled { ticket, cpu_us, is_noted }.to_bytes();
+        let socket = self.service.socket.as_fd();
+        // A service that is gone is no reason for the linker to fail.
+        let _ = match object {
+            Some(object) => socket::send_packet(socket, &report, object.as_fd()),
+            None => socket::send(socket, &report),
+        };
     }
 
     /// Makes memory for the linker's resolutions, which the service reads.
@@ -228,21 +415,30 @@ impl Linker {
         }
     }
 
-    /// Asks for an object and waits for it; `None` without an answer.
+    /// Asks for an object and waits for it. Returns the ticket, and no answer if there is none.
     fn ask(
         &self,
         key: &[u8],
         module: &[u8],
         shard: Option<BorrowedFd<'_>>,
-    ) -> Option<(Answer, Option<OwnedFd>)> {
+    ) -> (u32, Option<(Answer, Option<OwnedFd>)>) {
         let ticket = self.next.fetch_add(1, Ordering::Relaxed);
-        let question = Question { ticket, key, module }.to_bytes()?;
+        let question = Question { ticket, key, module }.to_bytes();
+        (ticket, question.and_then(|question| self.answer_to(ticket, &question, shard)))
+    }
+
+    fn answer_to(
+        &self,
+        ticket: u32,
+        question: &[u8],
+        shard: Option<BorrowedFd<'_>>,
+    ) -> Option<(Answer, Option<OwnedFd>)> {
         let waiting = Waiting { thread: thread::current(), answer: None };
         self.lock().waiting.insert(ticket, waiting);
         let socket = self.service.socket.as_fd();
         let sent = match shard {
-            Some(shard) => socket::send_packet(socket, &question, shard),
-            None => socket::send(socket, &question),
+            Some(shard) => socket::send_packet(socket, question, shard),
+            None => socket::send(socket, question),
         };
         let mut asked = self.lock();
         asked.is_gone |= sent.is_err();

@@ -1,12 +1,5 @@
 //! The messages between the hook and distlto. Both sides compile this one file.
 //!
-//! # The fork server
-//!
-//! Over the server's own socket (a stream, its standard input): the server's [`Hello`]; then for every job one byte
-//! [`JOB`] with four descriptors: the job's control socket, its stdout, its stderr, memory for its notes ([`Note`]);
-//! and at most one byte [`MANY`]. Over the control socket: the request, then [`Reply`] messages one way and signal
-//! numbers (one byte each) the other. A client that closes it gives the job up.
-//!
 //! # The service
 //!
 //! A process connects, greets and receives its [`Role`]. A program in the place of a linker without the hook announces
@@ -16,144 +9,10 @@
 //!
 //! Integers are little-endian; strings end with NUL, as exec(2) has them.
 
-/// Names the inherited socket; its presence makes a process a server.
-pub const VARIABLE: &str = "DISTLTO_SERVER_FD";
-/// The only argument a server is started with: harmless where the library was not loaded and `main` runs.
-pub const ARGUMENT: &str = "--version";
-/// The byte that announces a job.
-pub const JOB: u8 = b'J';
-/// The byte that announces many jobs, so that work done once for all of them pays. Carries nothing.
-pub const MANY: u8 = b'M';
-/// Upper limit of a request in bytes; exec(2) itself allows 6 MiB of arguments.
-pub const REQUEST_LIMIT: usize = 1 << 30;
-
-const MAGIC: [u8; 8] = *b"dltofork";
-const VERSION: u32 = 2;
-
-/// The server's first message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Hello {
-    /// The server's process id: a grandchild that inherited the socket is not the server.
-    pub pid: u32,
-}
-
-impl Hello {
-    /// Size in bytes.
-    pub const SIZE: usize = 16;
-
-    /// As sent.
-    pub fn to_bytes(self) -> [u8; Self::SIZE] {
-        let mut bytes = [0; Self::SIZE];
-        bytes[..8].copy_from_slice(&MAGIC);
-        bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
-        bytes[12..].copy_from_slice(&self.pid.to_le_bytes());
-        bytes
-    }
-
-    /// As received; `None` for another magic or version.
-    pub fn from_bytes(bytes: [u8; Self::SIZE]) -> Option<Self> {
-        let [m @ .., a, b, c, d, e, f, g, h] = bytes;
-        (m == MAGIC && u32::from_le_bytes([a, b, c, d]) == VERSION)
-            .then_some(Self { pid: u32::from_le_bytes([e, f, g, h]) })
-    }
-}
-
-/// A server's message about a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reply {
-    /// The child runs under this process id, which is its process group's too.
-    Started(i32),
-    /// No child was started; holds the errno.
-    Refused(i32),
-    /// The child ended.
-    Ended(JobEnd),
-}
-
-/// Result and resource use of a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct JobEnd {
-    /// The status as wait(2) gives it.
-    pub status: i32,
-    /// User time in microseconds.
-    pub user_us: u64,
-    /// System time in microseconds.
-    pub system_us: u64,
-    /// Peak resident size in KiB, without the program's own code where the server keeps that in memory.
-    pub max_rss_kib: u64,
-}
-
-impl Reply {
-    /// Size in bytes.
-    pub const SIZE: usize = 32;
-
-    /// As sent.
-    pub fn to_bytes(self) -> [u8; Self::SIZE] {
-        let (kind, value, times) = match self {
-            Self::Started(pid) => (1u32, pid, [0; 3]),
-            Self::Refused(errno) => (2, errno, [0; 3]),
-            Self::Ended(usage) => (3, usage.status, [usage.user_us, usage.system_us, usage.max_rss_kib]),
-        };
-        let mut bytes = [0; Self::SIZE];
-        bytes[..4].copy_from_slice(&kind.to_le_bytes());
-        bytes[4..8].copy_from_slice(&value.to_le_bytes());
-        for (place, time) in bytes[8..].chunks_exact_mut(8).zip(times) {
-            place.copy_from_slice(&time.to_le_bytes());
-        }
-        bytes
-    }
-
-    /// As received; `None` for an unknown kind.
-    pub fn from_bytes(bytes: [u8; Self::SIZE]) -> Option<Self> {
-        let [a, b, c, d, e, f, g, h, times @ ..] = bytes;
-        let value = i32::from_le_bytes([e, f, g, h]);
-        let mut numbers = [0u64; 3];
-        for (number, place) in numbers.iter_mut().zip(times.chunks_exact(8)) {
-            *number = place.iter().rev().fold(0, |sum, &byte| sum << 8 | u64::from(byte));
-        }
-        let [user_us, system_us, max_rss_kib] = numbers;
-        match u32::from_le_bytes([a, b, c, d]) {
-            1 => Some(Self::Started(value)),
-            2 => Some(Self::Refused(value)),
-            3 => Some(Self::Ended(JobEnd { status: value, user_us, system_us, max_rss_kib })),
-            _ => None,
-        }
-    }
-}
-
-/// Encodes a job's request: `length argc envc` (u32 each), directory, arguments, environment. The length counts all
-/// bytes after it. `None` when a string holds a NUL or the request is over its limit.
-pub fn request<'a>(
-    directory: &[u8],
-    arguments: impl IntoIterator<Item = &'a [u8]>,
-    environment: impl IntoIterator<Item = &'a [u8]>,
-) -> Option<Vec<u8>> {
-    let mut bytes = vec![0; 12];
-    let mut push = |string: &[u8]| {
-        bytes.extend_from_slice(string);
-        bytes.push(0);
-        (!string.contains(&0) && bytes.len() <= REQUEST_LIMIT).then_some(1u32)
-    };
-    push(directory)?;
-    let argc = arguments.into_iter().try_fold(0, |count, string| Some(count + push(string)?))?;
-    let envc = environment.into_iter().try_fold(0, |count, string| Some(count + push(string)?))?;
-    let length = u32::try_from(bytes.len() - 4).ok()?;
-    for (place, number) in bytes.chunks_exact_mut(4).zip([length, argc, envc]) {
-        place.copy_from_slice(&number.to_le_bytes());
-    }
-    Some(bytes)
-}
-
-/// Parses the bytes of a request after its length. Returns its counts and strings: `(argc, envc, strings)`. `None` when
-/// the counts and the strings do not agree.
-pub fn parse_request(bytes: &[u8]) -> Option<(usize, usize, &[u8])> {
-    let (argc, rest) = bytes.split_first_chunk::<4>()?;
-    let (envc, strings) = rest.split_first_chunk::<4>()?;
-    let argc = usize::try_from(u32::from_le_bytes(*argc)).ok()?;
-    let envc = usize::try_from(u32::from_le_bytes(*envc)).ok()?;
-    let expected = argc.checked_add(envc)?.checked_add(1)?;
-    let found = strings.iter().filter(|&&byte| byte == 0).count();
-    (argc > 0 && found == expected && strings.last() == Some(&0)).then_some((argc, envc, strings))
-}
+/// Names the inherited descriptor of memory for notes, where no service is asked.
+pub const NOTES: &str = "DISTLTO_NOTES_FD";
+/// The version of the messages.
+const VERSION: u32 = 3;
 
 /// The socket in that folder, a `SOCK_SEQPACKET` one (unix(7)): each message is one packet.
 pub const SERVICE_SOCKET: &str = "socket";
@@ -188,8 +47,9 @@ fn first_packet(magic: [u8; 8]) -> [u8; 12] {
 pub enum Role {
     /// The process has no role here. No further message follows.
     None,
-    /// The process is a linker that gets its objects here. Carries a file with NUL-terminated strings: the cache folder
-    /// for the linker, then its command line.
+    /// The process is a linker that asks for its objects here. Carries a file with NUL-terminated strings: the cache folder
+    /// for the linker, then its command line. Between this file and the memory for notes there may be a file with the
+    /// objects of the last link ([`KeptObject`]).
     Linker,
     /// The process is a linker that performs only its thin link. Carries the same file. Each shard becomes a file in
     /// that folder, named by a number; a [`Question`] without a key reports it. No answer follows.
@@ -242,7 +102,8 @@ pub const RESOLUTIONS: [u8; 1] = *b"r";
 /// The suffix of the file that lists the jobs of a distributor, its last argument.
 pub const JOB_FILE_SUFFIX: &[u8] = b".dist-file.json";
 
-/// A linker's question for the object of a module. The packet carries the module's index shard, a file.
+/// A linker's question for the object of a module. The packet carries the module's index shard, a file. Without key and
+/// module it says that the linker has all its objects, and has not read them yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Question<'a> {
     /// Distinguishes it from the linker's other questions.
@@ -275,7 +136,7 @@ impl<'a> Question<'a> {
 pub enum Answer {
     /// The packet carries the object, a file. None if the objects of all jobs are in their places.
     Object,
-    /// The linker is to compile the module itself.
+    /// The linker is to compile the module itself. If it was a question for an object, it sends [`Compiled`] after that.
     Compile,
     /// The linker ends with this exit code. The answer may come to any question.
     End(u8),
@@ -313,6 +174,107 @@ impl Answer {
     }
 }
 
+/// A linker's message about a module that it was to compile: it has compiled it, or it could not. The packet carries the
+/// object, a file, unless it could not. No answer follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Compiled {
+    /// The ticket of the question.
+    pub ticket: u32,
+    /// Processor time of the thread, in microseconds.
+    pub cpu_us: u64,
+    /// Whether there are notes of this compilation ([`Note::Backend`]).
+    pub is_noted: bool,
+}
+
+impl Compiled {
+    const MAGIC: [u8; 8] = *b"compiled";
+    /// Size in bytes. A packet with this beginning is no question, whose ticket would be over a billion.
+    pub const SIZE: usize = 21;
+
+    /// As sent.
+    pub fn to_bytes(self) -> [u8; Self::SIZE] {
+        let mut bytes = [0; Self::SIZE];
+        bytes[..8].copy_from_slice(&Self::MAGIC);
+        bytes[8..12].copy_from_slice(&self.ticket.to_le_bytes());
+        bytes[12..20].copy_from_slice(&self.cpu_us.to_le_bytes());
+        bytes[20] = self.is_noted.into();
+        bytes
+    }
+
+    /// As received; `None` for any other packet.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (magic, rest) = bytes.split_first_chunk()?;
+        let (ticket, rest) = rest.split_first_chunk()?;
+        let (cpu, rest) = rest.split_first_chunk()?;
+        let [is_noted] = rest else { return None };
+        (*magic == Self::MAGIC).then_some(Self {
+            ticket: u32::from_le_bytes(*ticket),
+            cpu_us: u64::from_le_bytes(*cpu),
+            is_noted: *is_noted != 0,
+        })
+    }
+}
+
+/// An object of the last link that a linker may open by itself. A file of them begins with the size of a path (`u32`) and
+/// the path: a folder with a folder for each first byte of a digest. They follow, sorted by their bytes. A linker notes
+/// each one that it opens ([`Note::Kept`]).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct KeptObject {
+    /// The linker's own key.
+    pub key: [u8; Self::KEY],
+    /// The hash of the module's index shard ([`shard_hash`]). The linker's key has no order of the imports.
+    pub shard: [u8; 8],
+    /// The digest of the object, by which its file is called.
+    pub digest: [u8; 32],
+    /// Its place among the objects of the last link.
+    pub place: [u8; 4],
+}
+
+impl KeptObject {
+    /// Digits of a linker's key. One of another size is asked for.
+    pub const KEY: usize = 40;
+    /// Size in bytes.
+    pub const SIZE: usize = Self::KEY + 8 + 32 + 4;
+
+    /// As sent.
+    pub fn to_bytes(self) -> [u8; Self::SIZE] {
+        let mut bytes = [0; Self::SIZE];
+        let parts: [&[u8]; 4] = [&self.key, &self.shard, &self.digest, &self.place];
+        let mut at = 0;
+        for part in parts {
+            bytes[at..at + part.len()].copy_from_slice(part);
+            at += part.len();
+        }
+        bytes
+    }
+
+    /// Returns digest and place of the object with this key and shard.
+    pub fn find<'o>(objects: &'o [u8], key: &[u8], shard: u64) -> Option<(&'o [u8], &'o [u8])> {
+        let sought = [key, &shard.to_be_bytes()].concat();
+        if key.len() != Self::KEY {
+            return None;
+        }
+        let (objects, _) = objects.as_chunks::<{ Self::SIZE }>();
+        let at = objects.binary_search_by(|object| object[..sought.len()].cmp(&sought)).ok()?;
+        let (digest, place) = objects[at][sought.len()..].split_at(32);
+        Some((digest, place))
+    }
+}
+
+/// A hash of an index shard's bytes. It only tells shards of one key of the linker apart.
+pub fn shard_hash(bytes: &[u8]) -> u64 {
+    const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mix = |state: u64, word: u64| {
+        let product = u128::from(state ^ word) * u128::from(MULTIPLIER);
+        (product as u64) ^ ((product >> 64) as u64) ^ MULTIPLIER.rotate_left(17)
+    };
+    let (words, rest) = bytes.as_chunks::<8>();
+    let mut last = [0; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    let state = words.iter().fold(bytes.len() as u64, |state, word| mix(state, u64::from_le_bytes(*word)));
+    mix(state, u64::from_le_bytes(last))
+}
+
 /// Size in bytes of the memory for a process's notes. Unwritten parts take no memory.
 pub const TRACE_SIZE: usize = 64 << 20;
 /// Where the first note is: behind a `u64`, the size of all notes.
@@ -337,6 +299,11 @@ pub enum Note {
     Printed,
     /// Read data from its standard input (`0`).
     Input,
+    /// Opened an object of the last link: its place (`u32`), then the module.
+    Kept,
+    /// While it compiled a module: the ticket (`u32`), the byte of another note, and the text of that. The text of
+    /// [`Note::Printed`] is what it wrote.
+    Backend,
 }
 
 impl Note {
@@ -350,13 +317,15 @@ impl Note {
             Self::Variable => b'v',
             Self::Printed => b'p',
             Self::Input => b'i',
+            Self::Kept => b'k',
+            Self::Backend => b'b',
         }
     }
 
     /// As found; `None` for one that is not whole.
     pub fn from_byte(byte: u8) -> Option<Self> {
         let files = [Self::Read, Self::Absent, Self::Written, Self::Directory];
-        let others = [Self::Variable, Self::Printed, Self::Input];
+        let others = [Self::Variable, Self::Printed, Self::Input, Self::Kept, Self::Backend];
         files.into_iter().chain(others).find(|note| note.to_byte() == byte)
     }
 }

@@ -35,11 +35,13 @@ pub fn main_of(main: Main) -> Option<Main> {
     }
     let mut files = files.into_iter();
     let strings = if role == Role::None { None } else { files.next() };
-    if let Some(memory) = files.next() {
-        trace::begin(&memory);
+    let memory = files.next_back();
+    if let Some(memory) = &memory {
+        trace::begin(memory.as_fd());
     }
     let text = text_of(strings?).ok()?;
-    let main = linker::begin(main, Service { socket, folder, role }, &text)?;
+    let kept = files.next().map_or(Ok(Vec::new()), text_of).ok()?;
+    let main = linker::begin(main, Service { socket, folder, role }, &text, &kept)?;
     // The linker of a killed driver would run on for nothing.
     // SAFETY: a plain system call.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) };

@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use crate::system::check;
 
-/// Descriptors that one byte may carry.
+/// Descriptors that one packet may carry.
 const LIMIT: usize = 4;
 
 /// Room for the ancillary message, aligned as `cmsghdr` must be.
@@ -28,27 +28,6 @@ pub fn send(socket: BorrowedFd<'_>, mut bytes: &[u8]) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-/// Fills `bytes`; an error when the peer closes before that.
-pub fn receive(socket: BorrowedFd<'_>, mut bytes: &mut [u8]) -> io::Result<()> {
-    while !bytes.is_empty() {
-        // SAFETY: the pointer and length are those of a live, exclusively borrowed slice.
-        let got = unsafe { libc::recv(socket.as_raw_fd(), bytes.as_mut_ptr().cast(), bytes.len(), 0) };
-        match usize::try_from(got) {
-            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(got) => bytes = &mut bytes[got..],
-            Err(_) => retry()?,
-        }
-    }
-    Ok(())
-}
-
-/// One byte and the descriptors that came with it; `None` when the peer has closed.
-pub fn receive_descriptors(socket: BorrowedFd<'_>) -> io::Result<Option<(u8, Vec<OwnedFd>)>> {
-    let mut byte = [0];
-    let (got, descriptors) = receive_packet(socket, &mut byte)?;
-    Ok((got == 1).then_some((byte[0], descriptors)))
 }
 
 /// Receives the available bytes, up to the length of `bytes`, or one packet, with its descriptors. Returns no bytes

@@ -5,13 +5,17 @@
 //! the size of all notes (a `u64`), then the notes ([`Note`]). A note is complete once its kind is written. Does not
 //! depend on the purpose of the files.
 
+use std::cell::Cell;
 use std::ffi::{CStr, c_int, c_void};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
-use crate::protocol::{FIRST_NOTE, NOTE_HEAD, Note, TRACE_SIZE};
+use crate::protocol::{FIRST_NOTE, NOTE_HEAD, NOTES, Note, TRACE_SIZE};
+
+/// The longest part of a text in one note: its length is a `u16`.
+const LONGEST_TEXT: usize = 60_000;
 
 static TRACE: OnceLock<Trace> = OnceLock::new();
 /// Device and inode of standard output and standard error when the notes begin.
@@ -22,6 +26,18 @@ static PRINTED: [AtomicBool; 2] = [const { AtomicBool::new(false) }; 2];
 static HAS_INPUT: AtomicBool = AtomicBool::new(false);
 /// The process that the notes begin in. A child that it forks has locks of threads that it does not have.
 static OWN: AtomicI32 = AtomicI32::new(0);
+
+thread_local! {
+    /// The module that this thread compiles.
+    static BACKEND: Cell<Option<Backend>> = const { Cell::new(None) };
+}
+
+/// A compilation in a linker.
+#[derive(Clone, Copy)]
+struct Backend {
+    ticket: u32,
+    is_noted: bool,
+}
 
 /// How many libraries are loaded when the notes begin.
 static LIBRARIES: AtomicUsize = AtomicUsize::new(0);
@@ -46,8 +62,26 @@ unsafe impl Send for Trace {}
 // SAFETY: as above.
 unsafe impl Sync for Trace {}
 
+/// Starts the notes of a process whose parent has named memory for them, as a compiler's is named.
+pub fn inherit() {
+    let number = std::env::var(NOTES).ok().and_then(|number| number.parse().ok());
+    let Some(number) = number.filter(|&number: &RawFd| number >= 0) else { return };
+    // SAFETY: plain system calls; the structure is plain data, and the call fills it.
+    let is_memory = unsafe {
+        let mut found: libc::stat = std::mem::zeroed();
+        // Another file may have this number by now. Only memory has seals.
+        libc::fcntl(number, libc::F_GET_SEALS) >= 0
+            && libc::fstat(number, &raw mut found) == 0
+            && usize::try_from(found.st_size) == Ok(TRACE_SIZE)
+    };
+    if is_memory {
+        // SAFETY: the descriptor is open, and stays so for the children of this process.
+        begin(unsafe { BorrowedFd::borrow_raw(number) });
+    }
+}
+
 /// Starts the notes of this process and of the children that it forks.
-pub fn begin(memory: &OwnedFd) {
+pub fn begin(memory: BorrowedFd<'_>) {
     // SAFETY: a new mapping of a file that the service has made as large as that.
     let start = unsafe {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
@@ -79,7 +113,7 @@ pub extern "C" fn end() {
         // A stream has an orientation from its first use on. One that the program has replaced may be closed.
         // SAFETY: glibc's own streams; mode 0 changes nothing.
         if !ptr::eq(stream, first) || unsafe { fwide(stream, 0) } != 0 {
-            printed(descriptor);
+            printed(descriptor, b"");
         }
     }
     // New ones are last in the loader's list.
@@ -110,10 +144,33 @@ fn each_library<F: FnMut(&[u8])>(mut each: F) {
     unsafe { libc::dl_iterate_phdr(Some(call::<F>), (&raw mut each).cast()) };
 }
 
-/// Notes, once, that the process writes to a descriptor, if that is one of the streams that it was started with.
-pub fn printed(descriptor: c_int) {
+/// Begins the notes of a compilation on this thread.
+pub fn begin_backend(ticket: u32) {
+    BACKEND.set(Some(Backend { ticket, is_noted: false }));
+}
+
+/// Ends them; whether there are any.
+pub fn end_backend() -> bool {
+    BACKEND.take().is_some_and(|backend| backend.is_noted)
+}
+
+fn note_backend(kind: Note, text: &[u8]) {
+    let Some(backend) = BACKEND.get() else { return };
+    BACKEND.set(Some(Backend { is_noted: true, ..backend }));
+    for part in text.chunks(LONGEST_TEXT) {
+        write_note(Note::Backend, &[&backend.ticket.to_le_bytes()[..], &[kind.to_byte()], part].concat());
+    }
+}
+
+/// Notes, once, that the process writes to a descriptor, if that is one of the streams that it was started with. A
+/// compilation notes the text.
+pub fn printed(descriptor: c_int, text: &[u8]) {
     if !(1..=2).contains(&descriptor) || !is_on() {
         return;
+    }
+    if BACKEND.get().is_some() {
+        // It belongs to the object.
+        return note_backend(Note::Printed, text);
     }
     let is = identity(descriptor);
     let streams = STREAMS.get().into_iter().flatten();
@@ -152,6 +209,11 @@ fn identity(descriptor: c_int) -> Option<(u64, u64)> {
     }
 }
 
+/// Notes that an object of the last link was opened for a module; false if there is no room for the note.
+pub fn kept(place: &[u8], module: &[u8]) -> bool {
+    write_note(Note::Kept, &[place, module].concat())
+}
+
 /// Whether anything is noted.
 pub fn is_on() -> bool {
     TRACE.get().is_some()
@@ -159,7 +221,15 @@ pub fn is_on() -> bool {
 
 /// Notes something.
 pub fn note(note: Note, path: &[u8]) {
-    let (Some(trace), Ok(length)) = (TRACE.get(), u16::try_from(path.len())) else { return };
+    if matches!(note, Note::Read | Note::Absent | Note::Written) {
+        note_backend(note, path);
+    }
+    write_note(note, path);
+}
+
+/// Notes something; false if there is no room.
+fn write_note(note: Note, path: &[u8]) -> bool {
+    let (Some(trace), Ok(length)) = (TRACE.get(), u16::try_from(path.len())) else { return false };
     let size = NOTE_HEAD + path.len();
     // SAFETY: the mapping begins with the size of all notes, aligned as a page is.
     let next = unsafe { AtomicU64::from_ptr(trace.start.cast()) };
@@ -167,7 +237,7 @@ pub fn note(note: Note, path: &[u8]) {
     let at = usize::try_from(next.fetch_add(size as u64, Ordering::Relaxed)).unwrap_or(usize::MAX);
     let at = at.saturating_add(FIRST_NOTE);
     if at.checked_add(size).is_none_or(|end| end > TRACE_SIZE) {
-        return;
+        return false;
     }
     // SAFETY: within the mapping, and nobody else has these bytes.
     unsafe {
@@ -176,4 +246,5 @@ pub fn note(note: Note, path: &[u8]) {
         ptr::copy_nonoverlapping(path.as_ptr(), place.add(NOTE_HEAD), path.len());
         AtomicU8::from_ptr(place).store(note.to_byte(), Ordering::Release);
     }
+    true
 }

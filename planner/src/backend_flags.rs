@@ -106,6 +106,15 @@ pub fn architecture(arguments: &[Argument]) -> &str {
     }
 }
 
+/// The first option that asks for output besides the objects, as it was written.
+pub fn reported(arguments: &[Argument]) -> Option<String> {
+    let is_report = |option: &&RawOption| match option.code {
+        Code::Llvm => codegen::translate(&option.value) == Codegen::Report,
+        code => matches!(code, Code::Report | Code::Remarks),
+    };
+    raw::gather(arguments).options.iter().find(is_report).map(|option| option.written.clone())
+}
+
 /// The treatment of `-r`, for which the linker would take the relocation model from each module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Relocatable {

@@ -35,6 +35,8 @@ pub struct Case {
     pub remote: Vec<String>,
     /// Why DTLTO is no oracle for this case.
     pub without_dtlto: Option<String>,
+    /// Why backends by clang make another program.
+    pub without_graph: Option<String>,
     /// Why a served link makes another program than the linker alone.
     pub otherwise: Option<String>,
     /// Commands after linking, with the output at hand.
@@ -51,8 +53,6 @@ pub struct Case {
     pub not_for: Vec<String>,
     /// The only format that it is for, where that is not ELF.
     pub only_for: Option<String>,
-    /// How many of them a linker that is served compiles itself.
-    pub own: usize,
 }
 
 /// A file of a case.
@@ -155,13 +155,13 @@ impl Case {
             },
             "remote" => self.remote.push(text),
             "without dtlto" => self.without_dtlto = Some(text),
+            "without graph" => self.without_graph = Some(text),
             "otherwise" => self.otherwise = Some(text),
             "after" => self.after.push(text),
             "run" if value == "none" => self.run = Some(Vec::new()),
             "run" => self.run.get_or_insert_default().push(text),
             "exit" => self.exit = value.parse().context("expected an exit code")?,
             "modules" => self.modules = Some(value.parse().context("expected a count")?),
-            "own" => self.own = value.parse().context("expected a count")?,
             "for" => self.only_for = Some(text),
             "fails" => self.fails = Some(text),
             _ => match key.split_once(' ') {

@@ -180,28 +180,6 @@ impl Project {
         Ok(Ran { backends, links: log.lines().filter(|&line| line == "link").count() })
     }
 
-    /// A library that, preloaded into all that a link runs, notes for [`Project::loads`] what is loaded as a fork server.
-    pub fn load_counter(&self) -> Result<PathBuf> {
-        let source = format!(
-            "#include <stdio.h>\n#include <stdlib.h>\n__attribute__((constructor)) static void loaded(void) {{\n  \
-             if (!getenv(\"DISTLTO_SERVER_FD\")) return;\n  FILE *log = fopen(\"{}\", \"a\");\n  fputs(\"load\\n\", log);\n  \
-             fclose(log);\n}}\n",
-            self.log().display()
-        );
-        self.folder.write("counter.c", source)?;
-        let library = self.path("counter.so");
-        let mut compile = Command::new(self.tool("clang")?);
-        compile.args(["-shared", "-fPIC", "counter.c", "-o"]).arg(&library).current_dir(&self.folder.path);
-        succeed(&mut compile)?;
-        Ok(library)
-    }
-
-    /// How often the compiler was to be loaded as a fork server since the last call of `forget`, by links that preload
-    /// [`Project::load_counter`].
-    pub fn loads(&self) -> usize {
-        fs::read_to_string(self.log()).unwrap_or_default().lines().filter(|&line| line == "load").count()
-    }
-
     /// Empties the record of what ran.
     pub fn forget(&self) -> Result<()> {
         fs::write(self.log(), "").context("cannot empty the log")

@@ -240,30 +240,6 @@ fn modules_that_are_called_as_parts_of_versions_are() -> Result<()> {
 const ALL: &[&str] = &["a.o", "b.o", "main.o"];
 
 #[test]
-fn a_compiler_is_loaded_for_the_first_result_that_is_missing() -> Result<()> {
-    let linked = Linked::new("cache-loading")?;
-    let loads = |cache: Option<&Path>| {
-        fs::remove_file(linked.project.path("program"))?;
-        linked.project.forget()?;
-        let mut link = linked.project.link()?;
-        if let Some(cache) = cache {
-            link.env("DISTLTO_CACHE", cache);
-        }
-        succeed(link.env("LD_PRELOAD", linked.project.load_counter()?))?;
-        anyhow::Ok((linked.project.loads(), linked.project.ran()?.backends.len()))
-    };
-    let cache = Some(linked.cache.path());
-    // What is preloaded into compilers is in the keys.
-    loads(cache)?;
-    ensure!(loads(cache)? == (0, 0), "{:?} when the cache has everything", loads(cache)?);
-    linked.project.edit("main.c", "b(2)", "b(3)")?;
-    ensure!(loads(cache)? == (1, 1), "not loaded for what is missing");
-    linked.project.edit("main.c", "b(3)", "b(4)")?;
-    ensure!(loads(None)? == (1, 3), "not loaded without a cache");
-    Ok(())
-}
-
-#[test]
 fn split_debug_information_comes_back() -> Result<()> {
     let cache = Cache::new()?;
     let (_, folder) = built("options/split-dwarf.c", "split")?;

@@ -7,7 +7,6 @@ use std::fs;
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
@@ -31,6 +30,8 @@ struct Program {
     cache: PathBuf,
     /// What it prints.
     expected: u32,
+    /// Whether a compiler makes the objects, whose digest takes long to find out, and not the linker.
+    by_compiler: bool,
 }
 
 impl Program {
@@ -38,7 +39,7 @@ impl Program {
         fs::create_dir_all(directory)?;
         let clang = Toolchain::from_env()?.tool("clang")?;
         let (directory, cache) = (directory.to_owned(), cache.to_owned());
-        let mut program = Self { directory, clang, cache, expected: 0 };
+        let mut program = Self { directory, clang, cache, expected: 0, by_compiler: false };
         let main =
             "#include <stdio.h>\nint f0(int);\nint main(void) { printf(\"%d\\n\", f0(0)); return 0; }\n";
         program.compile("main", main)?;
@@ -70,7 +71,11 @@ impl Program {
     fn link(&self, options: &[&str]) -> Result<Command> {
         let _ = fs::remove_file(self.directory.join("program"));
         let mut command = Command::new(distlto::binary()?);
-        command.arg("link").arg("--cache").arg(&self.cache).args(options).arg("--").arg(&self.clang);
+        command.arg("link").arg("--cache").arg(&self.cache).args(options);
+        if self.by_compiler {
+            command.arg("--compiler").arg(&self.clang);
+        }
+        command.arg("--").arg(&self.clang);
         command.args(["-O2", "-flto=thin"]);
         command.arg(format!("--ld-path={}", Toolchain::from_env()?.tool("ld.lld")?.display()));
         command.args(["-o", "program", "main.o"]);
@@ -95,21 +100,11 @@ impl Program {
     }
 }
 
-/// A cache that knows the compiler, whose digest takes long to find out; nothing else is in it.
+/// An empty cache.
 fn cache(scratch: &Path) -> Result<PathBuf> {
-    static KNOWN: OnceLock<Result<Vec<u8>, String>> = OnceLock::new();
-    let known = KNOWN.get_or_init(|| know().map_err(|error| format!("{error:#}")));
     let cache = scratch.join("cache");
     fs::create_dir(&cache)?;
-    fs::write(cache.join(COMPILERS), known.as_ref().map_err(|error| anyhow!("{error}"))?)?;
     Ok(cache)
-}
-
-fn know() -> Result<Vec<u8>> {
-    let scratch = tempfile::tempdir()?;
-    let cache = scratch.path().join("cache");
-    Program::create(&scratch.path().join("p"), &cache)?.run()?;
-    Ok(fs::read(cache.join(COMPILERS))?)
 }
 
 /// What `distlto cache stats` or `verify` says of a cache; it must succeed.
@@ -291,14 +286,18 @@ fn poison(cache: &Path, object: &Path) -> Result<u64> {
 fn wrong_objects_under_right_keys() -> Result<()> {
     let scratch = tempfile::tempdir()?;
     let cache = cache(scratch.path())?;
-    let program = Program::create(&scratch.path().join("p"), &cache)?;
+    let create = |name: &str| {
+        Program::create(&scratch.path().join(name), &cache)
+            .map(|program| Program { by_compiler: true, ..program })
+    };
+    let program = create("p")?;
     program.run()?;
     let object = scratch.path().join("unrelated.o");
     let mut clang = Command::new(&program.clang);
     fs::write(scratch.path().join("unrelated.c"), "int unrelated;")?;
     succeed(clang.args(["-c", "unrelated.c", "-o", "unrelated.o"]).current_dir(scratch.path()))?;
     ensure!(poison(&cache, &object)? == BACKENDS);
-    let other = Program::create(&scratch.path().join("q"), &cache)?;
+    let other = create("q")?;
     let said = other.run()?;
     let dropped = |said: &str| {
         let lines = said.lines().filter(|line| line.starts_with("distlto: warning: "));
@@ -320,7 +319,8 @@ fn what_is_remembered_of_compilers_is_looked_after() -> Result<()> {
     let scratch = tempfile::tempdir()?;
     let cache = cache(scratch.path())?;
     let file = cache.join(COMPILERS);
-    Program::create(&scratch.path().join("p"), &cache)?.run()?;
+    let program = Program::create(&scratch.path().join("p"), &cache)?;
+    Program { by_compiler: true, ..program }.run()?;
     let remembered = fs::read(&file)?;
     ask("verify", &cache)?;
     ensure!(ask("prune", &cache)?["forgotten"] == 0 && fs::read(&file)? == remembered);
@@ -336,14 +336,12 @@ fn what_is_remembered_of_compilers_is_looked_after() -> Result<()> {
 #[test]
 fn a_full_disk_costs_time_only() -> Result<()> {
     let scratch = tempfile::tempdir()?;
-    let known = cache(scratch.path())?.join(COMPILERS);
     // The small file system is seen by the script alone.
     let program = Program::create(&scratch.path().join("p"), Path::new("CACHE"))?;
     let link = distlto_tests::run::shown(&program.link(&[])?).replace("CACHE", "\"$SMALL/cache\"");
     let script = format!(
         "
         mkdir \"$SMALL/cache\"
-        cp {known} \"$SMALL/cache\"
         for turn in 1 2 3 4; do
           rm -f program
           ({link}) 2> said-$turn
@@ -356,7 +354,6 @@ fn a_full_disk_costs_time_only() -> Result<()> {
         done
         ",
         distlto = distlto::binary()?.display(),
-        known = known.display(),
     );
     let said = small_disk::run(&program.directory, 48, &script)?;
     ensure!(said.lines().all(|line| line == program.expected.to_string()), "{said}");

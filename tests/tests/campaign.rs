@@ -3,7 +3,7 @@
 
 use anyhow::{Result, ensure};
 use distlto_tests::campaign::edits::edits;
-use distlto_tests::campaign::flags::{closed, flags};
+use distlto_tests::campaign::flags::flags;
 use distlto_tests::campaign::formats::{self, Format};
 use distlto_tests::campaign::index::index;
 use distlto_tests::campaign::links::{Request, links};
@@ -84,14 +84,6 @@ fn flags_and_machines_make_what_lld_makes() -> Result<()> {
     ensure!(found.links > 50 && found.refused < 20, "{found}");
     let counts = found.ways.get(SERVED.name).copied().unwrap_or_default();
     ensure!(counts.same > 30 && counts.other == 0 && counts.failed == 0, "{}", found.messages.join("\n"));
-    Ok(())
-}
-
-/// What is said to make another program still does.
-#[test]
-fn links_of_which_clang_says_more_than_lld_differ() -> Result<()> {
-    let closed = closed(&request("flags-otherwise", 1, 1)?, TOOLCHAIN)?;
-    ensure!(closed.is_empty(), "{closed:?} make lld's program now: docs/reference.md need not name them");
     Ok(())
 }
 

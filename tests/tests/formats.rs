@@ -129,7 +129,7 @@ fn refuses_another_object(name: &str, format: Format) -> Result<()> {
     // MinGW's driver has the linker add an ending to the name.
     let program = if format == Format::MinGw { "program.exe" } else { "program" };
     folder.write(program, "the earlier program")?;
-    let words = ["link", "--no-warm", "--compiler", "./compiler"];
+    let words = ["link", "--compiler", "./compiler"];
     let (_, said) = fail(&mut link(&folder, format, Some(&words))?)?;
     ensure!(said.contains("is not that of its module: it does not define"), "{said}");
     ensure!(fs::read(folder.path.join(program))? == b"the earlier program", "the program was replaced");
@@ -603,7 +603,7 @@ fn a_failed_backend_leaves_the_earlier_program_for_windows() -> Result<()> {
         fs::set_permissions(&script, fs::Permissions::from_mode(0o755))?;
         let program = link.folder.write("program.exe", "the earlier program")?;
         let before = link.files()?;
-        let (_, said) = fail(&mut link.link(&["link", "--no-warm", "--compiler", "./compiler"], &[])?)?;
+        let (_, said) = fail(&mut link.link(&["link", "--compiler", "./compiler"], &[])?)?;
         ensure!(said.contains("the command failed with exit code 9"), "{said}");
         ensure!(fs::read(&program)? == b"the earlier program", "{name}: the program was replaced");
         ensure!(link.files()? == before, "{name}: other files: {:?}", link.files()?);

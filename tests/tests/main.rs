@@ -26,6 +26,7 @@ mod incremental;
 mod install;
 mod jobserver;
 mod kbuild;
+mod kept;
 mod ledger;
 mod machines;
 mod ninja;

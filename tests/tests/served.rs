@@ -126,10 +126,9 @@ fn remarks_are_those_of_the_linker_alone() -> Result<()> {
 fn members_are_known_by_content_wherever_they_are() -> Result<()> {
     let folder = mixed("moved-members")?;
     let link = || -> Result<Vec<String>> {
-        let output = succeed(&mut link_mixed(&folder, &["-vv"], &["-o", "program"])?)?;
+        let output = succeed(&mut link_mixed(&folder, &["-v"], &["-o", "program"])?)?;
         let said = String::from_utf8(output.stderr)?;
-        let backends = said.lines().filter(|line| line.contains("-fthinlto-index="));
-        Ok(backends.map(|line| line.rsplit("objects/").next().unwrap_or_default().to_owned()).collect())
+        Ok(said.lines().filter(|line| line.contains("] opt ")).map(str::to_owned).collect())
     };
     ensure!(link()?.len() == 6);
     succeed(&mut folder.command("%ar rcs other.a helper.o regular.o", "")?)?;
@@ -140,7 +139,7 @@ fn members_are_known_by_content_wherever_they_are() -> Result<()> {
     succeed(&mut folder.command("%clang++ -O2 -g -flto=thin -fPIC -c whole.cpp -o whole.o", "")?)?;
     succeed(&mut folder.command("%ar rcs libwhole.a whole.o", "")?)?;
     let ran = link()?;
-    ensure!(ran.len() == 1 && ran[0].contains("libwhole.a(whole.o).o"), "{ran:?} ran for one member");
+    ensure!(ran.len() == 1 && ran[0].contains("libwhole.a(whole.o) "), "{ran:?} ran for one member");
     Ok(())
 }
 
@@ -193,15 +192,14 @@ fn the_plan_of_a_link_by_lld_is_shown_and_not_run() -> Result<()> {
 
 /// LLVM cannot spell such names in a shard.
 #[test]
-fn a_member_with_an_odd_name_is_compiled_by_the_linker() -> Result<()> {
+fn a_member_with_an_odd_name_is_kept() -> Result<()> {
     let folder = mixed("odd-member")?;
     fs::rename(folder.path.join("helper.o"), folder.path.join("h\u{e9}lper.o"))?;
     fs::remove_file(folder.path.join("libregular.a"))?;
     succeed(&mut folder.command("%ar rcs libregular.a regular.o h\u{e9}lper.o", "")?)?;
     let output = succeed(&mut link_mixed(&folder, &["-v"], &["-o", "program"])?)?;
     let said = String::from_utf8(output.stderr)?;
-    let expected = "itself: LLVM cannot write its name into a shard";
-    ensure!(said.contains(expected) && said.contains("3 of 3 backends were out of date"), "{said}");
+    ensure!(said.contains("6 of 6 backends were out of date"), "{said}");
     ensure!(says(&folder, "program")? == "12 102 1\n");
     Ok(())
 }

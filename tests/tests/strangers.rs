@@ -74,7 +74,8 @@ impl Build {
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.env("HOME", self.path("home")).env("DISTLTO_LEDGER", "off");
-        command.arg("link").args(options).arg("--").arg(clang);
+        // A cache that others use holds what a compiler makes.
+        command.arg("link").args(options).arg("--compiler").arg(&clang).arg("--").arg(clang);
         command.args(["-O2", "-flto=thin", "-fuse-ld=lld", "a.o", "b.o", "-o", "p"]);
         Ok(command)
     }

@@ -1,6 +1,6 @@
 //! `cargo xtask install --prefix DIR`: everything that a user needs, from one release build.
 //!
-//! Programs, their names for builds that take one word for a compiler, the library that keeps compilers warm, the DTLTO
+//! Programs, their names for builds that take one word for a compiler, the library that linkers load, the DTLTO
 //! plugin, manual pages, completions, what build files load, and documents with all licences. `DESTDIR` is put before every
 //! path, as packagers expect. Each file is replaced at once, and only where it differs. Where programs look for each other is
 //! their business: beside them, and in `../lib/distlto`.

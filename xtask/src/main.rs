@@ -232,7 +232,7 @@ enum Bench {
         #[arg(long, short)]
         jobs: Option<usize>,
     },
-    /// The executor: its schedule against ninja's, warm compilers against plain ones, early launch, the cache.
+    /// The executor: its schedule against ninja's, and early launch.
     Executor {
         /// How often everything is measured; medians are shown.
         #[arg(long, default_value_t = 3)]

@@ -3,7 +3,7 @@
 //! A driver is asked for the linker's command. Without a command the linker is `ld.lld` of PATH, or the newest
 //! `ld.lld-N`.
 
-use distlto_executor::execute::spawn::LocalSpawner;
+use distlto_executor::execute::spawn::PLAIN;
 use distlto_planner::backend_flags;
 use distlto_planner::link_command::{self, GivenCommand, LinkCommand, Resolved};
 use distlto_planner::linker::options::last;
@@ -25,7 +25,7 @@ const LINKER: &str = "ld.lld";
 impl Doctor<'_> {
     /// Returns the link that the command would run; `None` if it is no link by lld.
     pub(super) fn command(&mut self, words: &[Word]) -> Option<LinkCommand> {
-        let runner = ToolRunner { spawner: &LocalSpawner, cancel: self.cancel, directory: None };
+        let runner = ToolRunner { spawner: &PLAIN, cancel: self.cancel, directory: None };
         let without = [this_or_newest(LINKER).into_bytes()];
         let (words, is_given) = if words.is_empty() { (&without[..], false) } else { (words, true) };
         if is_given {

@@ -1,12 +1,11 @@
-//! Compiler, linker and fork server: reports their versions, and whether together they can perform a link.
+//! Compiler, linker and hook: reports their versions, and whether together they can perform a link.
 //!
 //! Versions are shown and not judged: a link of some lines decides.
 
-use std::ffi::OsStr;
 use std::path::Path;
 
-use distlto_executor::execute::forkserver::{ForkServer, library};
 use distlto_executor::execute::spawn::LocalSpawner;
+use distlto_executor::hook;
 use distlto_executor::program_files;
 use distlto_planner::link_command::{LinkCommand, compiler_of};
 use distlto_planner::runner::{Runner, ToolError};
@@ -22,7 +21,7 @@ use crate::tool::ToolRunner;
 impl Doctor<'_> {
     /// Reports on all tools. `is_given` is true if the user named the linker.
     pub(super) fn tools(&mut self, link: Option<&LinkCommand>, is_given: bool) {
-        let spawner = ForkServer::new(LocalSpawner);
+        let spawner = LocalSpawner::observing();
         let runner = ToolRunner { spawner: &spawner, cancel: self.cancel, directory: None };
         let linker = link.filter(|link| self.linker(link, is_given, &runner));
         self.report.about("compiler");
@@ -42,8 +41,8 @@ impl Doctor<'_> {
                 }
             }
         }
-        self.report.about("fork server");
-        self.fork_server(compiler.as_deref(), &spawner);
+        self.report.about("library");
+        self.library();
     }
 
     /// Whether there is a linker that works.
@@ -130,31 +129,20 @@ impl Doctor<'_> {
         None
     }
 
-    fn fork_server(&mut self, compiler: Option<&str>, spawner: &ForkServer<LocalSpawner>) {
-        let variable = library::VARIABLE;
-        let slower = "compilers are loaded anew for each job";
-        let Some(library) = library::find_library() else {
-            let lack = library::lack_of_library();
-            return self
-                .report
-                .note(&lack.unwrap_or_else(|| format!("{variable} switches it off: {slower}")));
-        };
-        let Some(compiler) = compiler else {
-            return self.report.note(&format!("{} cannot be tried without a compiler", library.display()));
-        };
-        if spawner.server_of(OsStr::new(compiler)).is_some() {
-            return self
-                .report
-                .good(&format!("{compiler} is loaded once for all jobs, by {}", library.display()));
+    fn library(&mut self) {
+        let variable = hook::VARIABLE;
+        match hook::find_library() {
+            Some(library) if library.is_file() => {
+                self.report.good(&format!("{} is loaded into linkers", library.display()));
+            }
+            Some(library) => self.report.note(&format!(
+                "{variable} names {}, which is no file: linkers link by themselves",
+                library.display()
+            )),
+            None => {
+                let lack = hook::lack_of_library().unwrap_or_else(|| format!("{variable} switches it off"));
+                self.report.note(&format!("{lack}: linkers link by themselves"));
+            }
         }
-        let script = program_file(Path::new(compiler)).is_some_and(|file| program_files::is_script(&file));
-        let why = if !library.is_file() {
-            format!("{variable} names {}, which is no file", library.display())
-        } else if script {
-            format!("{compiler} is a script, which cannot be a server")
-        } else {
-            format!("{compiler} does not become a server with {}", library.display())
-        };
-        self.report.note(&format!("{why}: {slower}"));
     }
 }

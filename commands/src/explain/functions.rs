@@ -10,7 +10,7 @@ use std::{fmt, fs};
 
 use camino::Utf8PathBuf;
 use distlto_executor::cancel::Cancel;
-use distlto_executor::execute::spawn::LocalSpawner;
+use distlto_executor::execute::spawn::PLAIN;
 use distlto_planner::link_command::{self, GivenCommand, LinkCommandError, Resolved};
 use distlto_planner::link_line::LinkLine;
 use distlto_planner::linker::options::last;
@@ -186,7 +186,7 @@ fn ask(
     files: &mut ModuleFiles,
     cancel: &Cancel,
 ) -> Result<(Pair, Vec<Function>), LinkDescriptionError> {
-    let runner = ToolRunner { spawner: &LocalSpawner, cancel, directory: Some(seen.root().as_std_path()) };
+    let runner = ToolRunner { spawner: &PLAIN, cancel, directory: Some(seen.root().as_std_path()) };
     let (mut words, line) = linker(seen, &runner)?;
     let scratch = scratch("explain")?;
     let inside = |name: &str| format!("{}/{name}", scratch.path().display());

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use distlto_executor::execute::process::Spawner;
 use distlto_executor::schedule::estimate::Estimates;
 use distlto_executor::schedule::history::History;
 use distlto_planner::backend_flags::stable_names;
@@ -73,7 +72,7 @@ pub(crate) fn print(
     let args = &session.options.run;
     let history = args.history.clone().unwrap_or_else(|| Place::History.path(session.earlier));
     let history = History::load(Some(&history));
-    let estimates = Estimates::new(graph, &wanted, history, None, session.spawner.is_warm(), None);
+    let estimates = Estimates::new(graph, &wanted, history, None, None);
     let times: Vec<u64> = wanted.iter().map(|&id| estimates.weight(id).time).collect();
     let own = args.jobs.map(usize::from).or(implied);
     let jobs = own.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use camino::Utf8PathBuf;
 use distlto_executor::cancel::Cancel;
-use distlto_executor::execute::forkserver::library::INSTALL;
+use distlto_executor::hook::INSTALL;
 use distlto_planner::compile_jobs::CompileError;
 use distlto_planner::index_only::IndexOnlyError;
 use distlto_planner::link_command::LinkCommandError;

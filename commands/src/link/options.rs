@@ -33,6 +33,12 @@ pub struct LinkOptions {
 }
 
 impl LinkOptions {
+    /// Whether backends may run elsewhere, or their objects may lie in a cache that others use. The run reports a wrong
+    /// configuration.
+    pub fn leaves_machine(&self) -> bool {
+        !self.run.remote.slots().is_ok_and(|slots| slots == 0) || self.run.cache.cache_shared
+    }
+
     /// The directory for the record of a link; none where there is no place for any.
     pub fn record_of(&self, output: &str) -> Option<String> {
         Some(directory(output, &self.run.cache.links(self.state.as_deref())?))

@@ -65,7 +65,8 @@ impl ActionRecords<'_> {
     /// Returns why a module has to be compiled. `contents` are the digests of its imports, in their order.
     pub fn why(&self, module: &LinkModule, contents: &[String]) -> Vec<Change> {
         let Some(parts) = &module.parts else { return vec![Change::of(ChangeKind::NotKnown)] };
-        if let Some(object) = self.earlier.of_content(&module.content) {
+        let by_key = || self.earlier.last(&module.label).filter(|last| last.key == module.key);
+        if let Some(object) = self.earlier.of_content(&module.content).or_else(by_key) {
             return lost(object);
         }
         let Some(last) = self.earlier.last(&module.label) else {

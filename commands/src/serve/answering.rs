@@ -2,6 +2,7 @@
 //!
 //! Does not read questions.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use camino::Utf8PathBuf;
@@ -10,17 +11,33 @@ use distlto_executor::describe::inputs::Inputs;
 use distlto_executor::execute::cc1::Cc1Commands;
 use distlto_executor::verify::Backend;
 use distlto_planner::backend_flags::BackendFiles;
+use distlto_planner::bitcode::BitcodeError;
 use distlto_planner::digests::FileDigests;
 use distlto_planner::keep::ModulePlaces;
+use distlto_planner::shard;
 use distlto_planner::words::{shell_line, shell_quote};
 
+use distlto_record::why::Change;
+
 use super::action_records::ActionRecords;
+use super::kept;
 use super::key_parts::{Content, Identity, KeyParts, short};
 use super::module::{LinkModule, triple};
 use super::module_record::PreviousModules;
+use super::modules::ModuleFiles;
 use super::objects::Objects;
+use super::protocol::Question;
 use super::settings::CompileSettings;
 use crate::link::Session;
+
+/// Why a linker begins anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Anew {
+    /// Locals cannot have stable names.
+    Nameless,
+    /// It has opened a damaged object.
+    Damaged,
+}
 
 /// The context for answering one linker.
 pub struct Answering<'a> {
@@ -35,8 +52,10 @@ pub struct Answering<'a> {
     pub cc1_commands: &'a Cc1Commands,
     /// Whether the names of promoted locals come from their sources.
     pub stable_names: bool,
-    /// Called before the linker begins anew without them. It may ask again before this has ended.
-    pub before_anew: &'a (dyn Fn() + Sync),
+    /// Called before the linker begins anew. It may ask again before this has ended.
+    pub before_anew: &'a (dyn Fn(Anew) + Sync),
+    /// The linker's notes.
+    pub notes: Option<&'a File>,
 }
 
 impl Answering<'_> {
@@ -64,6 +83,50 @@ impl Answering<'_> {
             parts: KeyParts::of(self.identity, &inputs, &extra, flags, dwo),
             imports: inputs.others.iter().take(imports.len()).map(|(_, content)| short(content)).collect(),
         })
+    }
+
+    /// Describes a module without an object that its linker is to compile, and why there is none.
+    pub fn missed(
+        &self,
+        files: &mut ModuleFiles,
+        question: &Question<'_>,
+        (id, key): (&str, String),
+        bytes: &[u8],
+    ) -> Result<(LinkModule, Vec<Change>), BitcodeError> {
+        let read = shard::read(bytes)?;
+        let shard = shard::digest_without_paths(bytes).unwrap_or_default();
+        let (parts, contents) = KeyParts::of_shard(self.identity, id, &read.modules, &shard);
+        let imports: Vec<_> = read.imported_from(id).map(|module| module.name().into_owned()).collect();
+        let mut module = LinkModule {
+            id: id.to_owned(),
+            label: files.label(id),
+            archive: files.archive_of(id).map(|(archive, offset)| (archive.to_owned(), offset)),
+            key,
+            shard,
+            file: Some(id.to_owned()),
+            imports: imports.iter().map(|id| files.label(id)).collect(),
+            cost: read.cost(id).unwrap_or_default(),
+            parts: Some(parts),
+            ..LinkModule::default()
+        };
+        self.names(&mut module, question, bytes);
+        // In the order of their contents.
+        let why = self.action_records().why(&module, &contents);
+        module.imports.sort_unstable();
+        Ok((module, why))
+    }
+
+    /// Notes on a module what its linker asked for.
+    pub fn names(&self, module: &mut LinkModule, question: &Question<'_>, shard: &[u8]) {
+        if self.compilation.linker.is_none() {
+            return;
+        }
+        module.asked = kept::name(question, shard);
+        module.identity = short(&self.identity.digest);
+        if let Some(object) = &mut module.object {
+            object.asked.clone_from(&module.asked);
+            object.identity.clone_from(&module.identity);
+        }
     }
 
     /// A shell command that repeats a module's backend.

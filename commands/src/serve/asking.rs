@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::thread;
 
+use distlto_planner::backend_flags::raw::gather;
 use distlto_planner::backend_flags::stable_names::ARGUMENTS;
 use distlto_planner::backend_flags::{self, BackendFlags, UNUSED};
 use distlto_planner::dtlto::dropped;
@@ -14,10 +15,12 @@ use distlto_planner::invocation::{ProgramKind, program};
 use distlto_planner::link_command::{LinkCommand, compiler_of};
 use distlto_planner::link_line::{Argument, last_value, options};
 use distlto_planner::link_options;
+use distlto_planner::linker::code_words::code_words;
 use distlto_planner::linker::coff;
 use distlto_planner::linker::flavour::Flavour;
 use distlto_planner::linker::help::Help;
 use distlto_planner::linker::options::last;
+use distlto_planner::options::Code;
 use distlto_planner::recorded_flags::FlagRecords;
 use distlto_planner::words::{Word, lossy, shell_line, word_of};
 use distlto_prepare::io_error::IoError;
@@ -31,7 +34,7 @@ use super::linkers::{self, Linker};
 use super::module_record::PreviousModules;
 use super::modules::ModuleFiles;
 use super::process::Process;
-use super::settings::CompileSettings;
+use super::settings::{CompileSettings, LinkerCode};
 use super::{Service, command, usage};
 use crate::link::state;
 use crate::link::{LinkError, stable_names};
@@ -47,6 +50,8 @@ const FAT_OBJECTS: &str = "fat-lto-objects";
 const COFF_VARIABLES: [&str; 2] = ["LINK", "_LINK_"];
 /// The distributor, beside this program.
 const DISTRIBUTE: &str = "distlto-distribute";
+/// A policy by which lld removes nothing from its cache.
+const UNPRUNED: &str = "prune_after=0s:cache_size=0%:cache_size_bytes=0:cache_size_files=0";
 /// Threads of a linker for each backend that may run at once: the scheduler chooses among their questions.
 const ASKING: usize = 4;
 /// So many threads at most: each waits on a stack of its own.
@@ -208,6 +213,28 @@ impl Shared<'_> {
                 CompileSettings { flavour, architecture, is_completed, jobs, ..CompileSettings::default() };
             return Ok(Called::Link(Box::new(Asking { link, compilation, stable_names: false })));
         }
+        let splits = gather(arguments).last(Code::SplitDebug).is_some();
+        // One that takes no preloaded library has not begun.
+        let may_compile = !process.mapped.is_empty() && self.compiles(is_distributed, splits);
+        let linker = may_compile.then(|| LinkerCode {
+            program: process.program.to_string_lossy().into_owned(),
+            libraries: process.libraries(),
+            words: code_words(arguments),
+        });
+        if let Some(linker) = linker.as_ref().filter(|_| !options.leaves_machine()) {
+            if let Some(option) = backend_flags::reported(arguments) {
+                return alone(&format!("{option} asks for output that only the linker's own backends write"));
+            }
+            let compilation = CompileSettings {
+                compiler: linker.program.clone(),
+                linker: Some(linker.clone()),
+                flavour,
+                architecture,
+                jobs,
+                ..CompileSettings::default()
+            };
+            return Ok(Called::Link(Box::new(Asking { link, compilation, stable_names: false })));
+        }
         let named = last_value(arguments, "thinlto-remote-compiler");
         let asked = options.compiler.as_deref().or(named);
         let compiler = compiler_of(&link, asked)?;
@@ -248,9 +275,27 @@ impl Shared<'_> {
         if let Some(option) = flags.not_done.first() {
             return alone(&format!("{option} asks for output that only the linker's own backends write"));
         }
-        let compilation =
-            CompileSettings { compiler, flavour, architecture, flags, is_completed, jobs, records };
+        let compilation = CompileSettings {
+            compiler,
+            linker,
+            is_described: true,
+            flavour,
+            architecture,
+            flags,
+            is_completed,
+            jobs,
+            records,
+        };
         Ok(Called::Link(Box::new(Asking { link, compilation, stable_names })))
+    }
+
+    /// Whether a linker compiles its modules on this machine. It cannot where the compiler or its flags are the user's, and
+    /// where split debug information lies beside kept objects.
+    fn compiles(&self, is_distributed: bool, splits: bool) -> bool {
+        let options = self.service.options;
+        let has_compiler = options.compiler.is_some() || !options.backend_args.is_empty();
+        let is_described = matches!(self.service.task, Task::Collect(_)) || options.flags_from.is_some();
+        !(is_distributed || splits || has_compiler || is_described || options.stable_names)
     }
 
     /// Returns why a linker for Windows links without a distributor.
@@ -349,6 +394,7 @@ impl Service<'_> {
         // The run reports the error.
         let elsewhere = self.options.run.remote.slots().unwrap_or(0);
         let threads = match (jobs, elsewhere) {
+            (_, 0) if compilation.linker.is_some() => jobs.min(most),
             // Under --keep-going, each failed module blocks its thread to the end.
             _ if self.options.run.keep_going => most,
             // Of one at a time none overtakes another.
@@ -360,6 +406,7 @@ impl Service<'_> {
             Some(flavour) => flavour.cache_words(&cache.to_string()),
             None => vec![format!("--thinlto-cache-dir={cache}").into_bytes()],
         };
+        words.push(format!("--thinlto-cache-policy={UNPRUNED}").into_bytes());
         words.push(b"--thinlto-emit-index-files".to_vec());
         words.push(format!("--thinlto-jobs={threads}").into_bytes());
         words.extend(compilation.resolving());

@@ -7,20 +7,27 @@ use std::fs::File;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, Sender};
 use std::time::{Duration, Instant};
 
 use camino::Utf8PathBuf;
+use distlto_executor::execute::Execute;
 use distlto_executor::process_stat::resident;
 use distlto_executor::run::{self, Hooks, Made};
+use distlto_executor::schedule::Policy;
+use distlto_planner::digests::Digest;
 use distlto_planner::graph::ActionId;
 use distlto_planner::keep::ModulePlaces;
 use distlto_planner::state::Place;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::limits::SystemLimit;
 use distlto_prepare::mutex::lock;
+use distlto_prepare::warning::warn;
 use distlto_record::report::{Failure, Measured, microseconds};
 
 use super::answering::Answering;
+use super::compilations::Compilations;
+use super::link::read;
 use super::module::LinkModule;
 use super::module_record::RecordedObject;
 use super::protocol::{Answer, PACKET};
@@ -100,18 +107,20 @@ pub fn end(caller: &Caller) {
     }
 }
 
-/// Runs the backends that a linker asks for.
+/// Runs the backends that a linker asks for, or has the linker run them.
 pub fn run_backends(
     answering: &Answering<'_>,
     shared: &Mutex<Shared>,
     caller: &Caller,
     incoming: run::Incoming,
+    linker: Option<(&Compilations<'_>, Sender<NewObject>)>,
 ) -> Result<u8, LinkError> {
     let session = answering.session;
     let args = &session.options.run;
     let jobserver = args.jobserver(usize::MAX, answering.compilation.jobs);
     let state = answering.here(session.directory);
-    let store = args.cache.results(session.store.clone(), session.cancel);
+    let is_described = answering.compilation.is_described;
+    let store = args.cache.results(session.store.clone(), session.cancel).filter(|_| is_described);
     let assembly = Assembly::new(args, store, session.spawner, session.cancel, answering.stable_names)?;
     let history = Place::History.path(&state);
     let mut options = assembly.options(session.reporter, Some(&history), answering.compilation.jobs);
@@ -126,9 +135,52 @@ pub fn run_backends(
         answering.command_line(&shared.modules[shared.actions[id.index()]])
     };
     options.keep_failed = Some(&keep_failed);
-    let hooks = Giving { answering, shared, caller };
+    if linker.is_some() && !is_described {
+        // The linker goes on after an error.
+        options.policy = Policy::KeepGoing;
+    }
+    options.linker = linker.as_ref().map(|(linker, _)| *linker as &dyn Execute);
+    let hooks = Giving { answering, shared, caller, linker };
     let (_, report) = run::run_arriving(incoming, &options, &hooks);
     Ok(report.exit_code())
+}
+
+/// An object that the linker has compiled.
+pub struct NewObject {
+    action: ActionId,
+    /// The number of its module.
+    number: usize,
+    file: File,
+    measured: Measured,
+}
+
+/// Keeps the objects that the linker compiles, beside the link.
+pub fn keep_objects(answering: &Answering<'_>, shared: &Mutex<Shared>, objects: Receiver<NewObject>) {
+    for object in objects {
+        if let Err(error) = keep_object(answering, shared, object) {
+            // Then nothing is known of it.
+            warn(format_args!("an object is not kept: {error}"));
+        }
+    }
+}
+
+fn keep_object(answering: &Answering<'_>, shared: &Mutex<Shared>, new: NewObject) -> Result<(), IoError> {
+    let NewObject { action, number, file, measured } = new;
+    let bytes = read(Some(file)).map_err(IoError::on("read", "an object of the linker"))?;
+    let object = {
+        let shared = lock(shared);
+        let module = &shared.modules[number];
+        let name = ModulePlaces::of(answering.session.directory, &module.label).object;
+        let files = vec![(name, Digest::of(&bytes).to_string())];
+        let took_us = microseconds(measured.wall);
+        RecordedObject { took_us, ..RecordedObject::with_files(module, files, answering.digests)? }
+    };
+    if !object.key.is_empty() {
+        answering.objects.keep_bytes(&object, &bytes, measured);
+    }
+    answering.session.reporter.wrote(action, object.files.clone());
+    lock(shared).modules[number].object = Some(object);
+    Ok(())
 }
 
 /// Gives the linker each object as it is made, and records it.
@@ -136,6 +188,8 @@ struct Giving<'a> {
     answering: &'a Answering<'a>,
     shared: &'a Mutex<Shared>,
     caller: &'a Caller,
+    /// The linker, if it compiles itself, and where its objects go.
+    linker: Option<(&'a Compilations<'a>, Sender<NewObject>)>,
 }
 
 impl Giving<'_> {
@@ -144,6 +198,18 @@ impl Giving<'_> {
         let mut shared = lock(self.shared);
         let number = shared.actions[action.index()];
         let module = &mut shared.modules[number];
+        if let Some((linker, keeper)) = &self.linker
+            && let Some(object) = linker.take(&module.label)
+        {
+            module.undeclared = made.undeclared.clone();
+            module.warnings = object.warnings;
+            module.ran = true;
+            let new = NewObject { action, number, file: object.file, measured: made.measured };
+            shared.answered = Some(Instant::now());
+            // The receiver lives as long as this run.
+            let _ = keeper.send(new);
+            return Ok(());
+        }
         let places = ModulePlaces::of(answering.session.directory, &module.label);
         let dwo = answering.compilation.flags.dwo(&module.label);
         let files = [Utf8PathBuf::from(places.object)].into_iter().chain(dwo);
@@ -202,6 +268,8 @@ impl Hooks for Giving<'_> {
     }
 
     fn abandoned(&self, action: ActionId) {
+        let has_failed = self.linker.as_ref().is_some_and(|(linker, _)| linker.has_failed());
+        lock(self.shared).has_failed |= has_failed && self.answering.compilation.is_described;
         self.ended(action);
     }
 }

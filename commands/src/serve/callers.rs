@@ -25,18 +25,20 @@ use distlto_prepare::threads;
 use distlto_prepare::warning::warn;
 use distlto_record::progress::{Phase, Progress, ProgressEvent};
 
-use super::answering::Answering;
+use super::answering::{Anew, Answering};
 use super::asking::{Asking, Called};
 use super::backends::end;
 use super::collected::Task;
 use super::distributing::remove_saved;
 use super::jobs::Distributing;
+use super::kept;
+use super::key_parts::Identity;
 use super::link::{Outcome, Served};
 use super::linkers::Linkers;
 use super::module_record::PreviousModules;
 use super::modules::{self, Temporaries};
 use super::observed::{self, Observed, Previous};
-use super::preview::Heard;
+use super::preview::{Heard, Seen};
 use super::process::Process;
 use super::protocol::{self, PACKET, Role};
 use super::settings::CompileSettings;
@@ -62,6 +64,8 @@ pub struct Shared<'a> {
     pub previous: Mutex<Vec<Previous>>,
     pub observed: Mutex<Vec<Observed>>,
     pub error: Mutex<Option<LinkError>>,
+    /// The processes of linkers that have opened damaged objects.
+    pub damaged: Mutex<HashSet<u32>>,
     /// The outputs of links that cannot have stable names for locals.
     pub nameless: Mutex<HashSet<PathBuf>>,
     /// Whether a preview of a link was printed.
@@ -162,7 +166,7 @@ impl<'a> Shared<'a> {
         &self,
         asking: &Asking,
         directory: Option<&str>,
-        (heard, kept): (Heard, Temporaries),
+        seen: Seen<'_>,
         elsewhere: Option<&Path>,
     ) -> Result<(), LinkError> {
         let service = self.service;
@@ -187,9 +191,10 @@ impl<'a> Shared<'a> {
             objects: session.objects(root),
             cc1_commands: &Cc1Commands::default(),
             stable_names: *stable_names,
-            before_anew: &|| {},
+            before_anew: &|_| {},
+            notes: None,
         };
-        if preview::report(&answering, heard, kept)? {
+        if preview::report(&answering, seen)? {
             self.is_previewed.store(true, Ordering::Relaxed);
         }
         Ok(())
@@ -266,12 +271,25 @@ impl<'a> Shared<'a> {
         self.serve(caller, process, notes, *asking)
     }
 
-    /// Makes a linker ask, or hand over its jobs.
+    /// What has to be known of a link before its linker begins, if that compiles its modules.
+    fn settings(
+        &self,
+        session: &Session<'_>,
+        compilation: &CompileSettings,
+        elsewhere: Option<&Path>,
+    ) -> Result<Option<LinkSettings>, LinkError> {
+        if compilation.linker.is_none() {
+            return Ok(None);
+        }
+        LinkSettings::of(self.service, session, compilation, elsewhere).map(Some)
+    }
+
+    /// Makes a linker ask, or hand over its jobs. `kept` has objects of its last link.
     fn begin(
         &self,
         caller: &Caller,
         process: &Process,
-        notes: Option<&File>,
+        (kept, notes): (Option<&File>, Option<&File>),
         asking: &Asking,
         cache: &Path,
     ) -> Result<(), LinkError> {
@@ -279,7 +297,7 @@ impl<'a> Shared<'a> {
             true => (Role::Distributing, self.service.handing_over(asking, None)?),
             false => (Role::Linker, self.service.options_for(asking, cache)),
         };
-        Ok(give_role(caller, process, notes, role, (cache, &options))?)
+        Ok(give_role(caller, process, kept.into_iter().chain(notes), role, (cache, &options))?)
     }
 
     fn serve(
@@ -303,9 +321,14 @@ impl<'a> Shared<'a> {
             Task::Preview => {
                 // A driver removes them when its linker ends.
                 let kept = temporaries(&asking.link);
-                let heard = self.thin_link(caller, &process, notes.as_ref(), &mut asking)?;
-                let directory = directory.as_deref();
-                return self.preview(&asking, directory, (heard, kept), elsewhere.as_deref());
+                let seen = if asking.compilation.linker.is_some() && !asking.compilation.is_described {
+                    let cache = self.folder("cache")?;
+                    self.begin(caller, &process, (None, notes.as_ref()), &asking, &cache)?;
+                    Seen::Questions(caller)
+                } else {
+                    Seen::Shards(self.thin_link(caller, &process, notes.as_ref(), &mut asking)?, kept)
+                };
+                return self.preview(&asking, directory.as_deref(), seen, elsewhere.as_deref());
             }
             Task::Collect(collection) => {
                 let kept = temporaries(&asking.link);
@@ -319,7 +342,7 @@ impl<'a> Shared<'a> {
                 let cache = self.folder("cache")?;
                 // There is no state to keep it in.
                 lock(&self.previous).push(Previous::of(&output, Path::new("")));
-                self.begin(caller, &process, notes.as_ref(), &asking, &cache)?;
+                self.begin(caller, &process, (None, notes.as_ref()), &asking, &cache)?;
                 let Asking { link, mut compilation, .. } = asking;
                 if is_distributed {
                     let distributing = Distributing { caller, process: &process, notes: notes.as_ref() };
@@ -338,15 +361,23 @@ impl<'a> Shared<'a> {
         let reporter = own.as_ref().unwrap_or(service.reporter);
         let previous = Previous::of(&output, Path::new(state.directory()));
         let cache = self.folder("cache")?;
-        let said = self.begin(caller, &process, notes.as_ref(), &asking, &cache);
         let elsewhere = elsewhere.as_deref();
+        let runner = ToolRunner { spawner: service.spawner, cancel: service.cancel, directory: None };
+        let session = service.session(&asking.link, state.directory(), &runner, reporter);
+        let said = self.settings(&session, &asking.compilation, elsewhere).and_then(|settings| {
+            let is_fit = !lock(&self.damaged).contains(&process.id);
+            let kept = settings.as_ref().filter(|_| is_fit && notes.is_some());
+            let kept = kept.map(|settings| settings.kept_objects(&session)).transpose()?.flatten();
+            self.begin(caller, &process, (kept.as_ref(), notes.as_ref()), &asking, &cache)?;
+            Ok(settings)
+        });
         let Asking { link, mut compilation, stable_names, .. } = asking;
-        let answered = said.and_then(|()| {
-            let runner = ToolRunner { spawner: service.spawner, cancel: service.cancel, directory: None };
+        let answered = said.and_then(|settings| {
             let session = service.session(&link, state.directory(), &runner, reporter);
             let output = process.directory.join(link.line.output());
-            let before_anew = || {
-                lock(&self.nameless).insert(output.clone());
+            let before_anew = |why| match why {
+                Anew::Nameless => drop(lock(&self.nameless).insert(output.clone())),
+                Anew::Damaged => drop(lock(&self.damaged).insert(process.id)),
             };
             let distributing = Distributing { caller, process: &process, notes: notes.as_ref() };
             answer(
@@ -355,7 +386,7 @@ impl<'a> Shared<'a> {
                 &distributing,
                 &mut compilation,
                 elsewhere,
-                (stable_names, &before_anew),
+                (settings, stable_names, &before_anew),
             )
         });
         if is_distributed {
@@ -428,17 +459,20 @@ pub fn temporaries(link: &LinkCommand) -> Temporaries {
     }))
 }
 
-/// Gives a linker its role, with the folder and the options of that.
-pub fn give_role(
+/// Gives a linker its role, with the folder and the options of that, and `more` files.
+pub fn give_role<'f>(
     caller: &Caller,
     process: &Process,
-    notes: Option<&File>,
+    more: impl IntoIterator<Item = &'f File>,
     role: Role,
     (folder, options): (&Path, &[Word]),
 ) -> Result<(), IoError> {
     let failed = |error| IoError::on("answer", "the linker")(error);
     let strings = process.strings(folder, options).map_err(failed)?;
-    let files: Vec<_> = [&strings].into_iter().chain(notes).map(AsFd::as_fd).collect();
+    let mut files = vec![strings.as_fd()];
+    for file in more {
+        files.push(file.as_fd());
+    }
     caller.send(&[role.to_byte()], &files).map_err(failed)
 }
 
@@ -455,6 +489,33 @@ struct Answered {
     start: Start,
 }
 
+/// What is known of a link before its linker asks.
+struct LinkSettings {
+    digests: FileDigests,
+    identity: Identity,
+    earlier: PreviousModules,
+}
+
+impl LinkSettings {
+    fn of(
+        service: &Service<'_>,
+        session: &Session<'_>,
+        compilation: &CompileSettings,
+        elsewhere: Option<&Path>,
+    ) -> Result<Self, LinkError> {
+        let root = elsewhere.unwrap_or(Path::new(""));
+        let digests = FileDigests::new(root);
+        let identity = service.identity(session, compilation, root, &digests)?;
+        Ok(Self { digests, identity, earlier: PreviousModules::of(session.directory) })
+    }
+
+    /// A list of the last link's objects for the linker.
+    fn kept_objects(&self, session: &Session<'_>) -> Result<Option<File>, LinkError> {
+        let Some(store) = &session.store else { return Ok(None) };
+        Ok(kept::list(&self.earlier, &self.identity, store).map_err(IoError::on("list", "kept objects"))?)
+    }
+}
+
 /// Answers a linker, which has begun to read its inputs.
 fn answer(
     service: &Service<'_>,
@@ -462,7 +523,7 @@ fn answer(
     linker: &Distributing<'_>,
     compilation: &mut CompileSettings,
     elsewhere: Option<&Path>,
-    (stable_names, before_anew): (bool, &(dyn Fn() + Sync)),
+    (settings, stable_names, before_anew): (Option<LinkSettings>, bool, &(dyn Fn(Anew) + Sync)),
 ) -> Result<Answered, LinkError> {
     let root = elsewhere.unwrap_or(Path::new(""));
     let inputs = observed::line_inputs(root, session.link.line.arguments());
@@ -470,10 +531,12 @@ fn answer(
     let start = observed::start(&inputs);
     session.record_link(session.link.line.output(), elsewhere);
     let jobs = if compilation.is_distributed() { linker.jobs(compilation).transpose() } else { None };
-    let digests = FileDigests::new(root);
-    let identity = service.identity(session, compilation, root, &digests)?;
+    let settings = match settings {
+        Some(settings) => settings,
+        None => LinkSettings::of(service, session, compilation, elsewhere)?,
+    };
+    let LinkSettings { digests, identity, earlier } = settings;
     session.record_compiler();
-    let earlier = PreviousModules::of(session.directory);
     let answering = Answering {
         session,
         directory: elsewhere,
@@ -485,6 +548,7 @@ fn answer(
         cc1_commands: &Cc1Commands::default(),
         stable_names,
         before_anew,
+        notes: linker.notes,
     };
     let served = match jobs {
         Some(jobs) => jobs.and_then(|jobs| jobs.serve(&answering, linker.caller)).unwrap_or_else(|error| {

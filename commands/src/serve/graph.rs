@@ -19,7 +19,7 @@ use super::describe::{Unfit, completed};
 use super::link::read;
 use super::modules::ModuleFiles;
 use super::preview::Heard;
-use super::protocol::{Answer, PACKET, Question, RESOLUTIONS};
+use super::protocol::{Answer, Compiled, PACKET, Question, RESOLUTIONS};
 use super::settings::CompileSettings;
 use super::socket::{Caller, Received};
 use crate::completion::Completion;
@@ -79,6 +79,8 @@ impl Answers {
                     resolved = file;
                     continue;
                 }
+                // The linker keeps what it compiles itself.
+                Received::Packet(bytes, _) if Compiled::from_bytes(bytes).is_some() => continue,
                 Received::Packet(bytes, shard) => (bytes, shard),
                 Received::Nothing => continue,
                 Received::Gone => return Ok(()),
@@ -90,6 +92,11 @@ impl Answers {
             }
             let question =
                 Question::from_bytes(bytes).ok_or_else(|| heard(std::io::ErrorKind::InvalidData.into()))?;
+            if question.key.is_empty() {
+                // It has all objects.
+                send(caller, question.ticket, Answer::Compile)?;
+                continue;
+            }
             self.is_asked.store(true, Ordering::Relaxed);
             let id = String::from_utf8_lossy(question.module);
             let shard = read(shard).map_err(IoError::on("read the index shard of", &*id))?;

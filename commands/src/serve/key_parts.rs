@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use distlto_executor::describe::framed::Framed;
 use distlto_executor::describe::inputs::Inputs;
 use distlto_planner::digests::Digest;
+use distlto_planner::shard::ShardModule;
 use distlto_record::why::{Change, ChangeKind};
 use serde::{Deserialize, Serialize};
 
@@ -88,6 +89,36 @@ impl KeyParts {
             imports: short(&imports.finish()),
             inputs: others.map(|(name, content)| ((*name).to_owned(), short(content))).collect(),
         }
+    }
+
+    /// The parts for a module that its linker compiles: the modules of its shard by the hashes that the shard has.
+    /// Returns the contents of its imports, too.
+    pub fn of_shard(
+        identity: &Identity,
+        own: &str,
+        modules: &[ShardModule],
+        shard: &str,
+    ) -> (Self, Vec<String>) {
+        let content = |module: &ShardModule| {
+            let hash = module.hash.unwrap_or_default().map(u32::to_be_bytes).concat();
+            hash.iter().take(DIGITS / 2).map(|byte| format!("{byte:02x}")).collect::<String>()
+        };
+        let own = own.as_bytes();
+        let module = modules.iter().find(|module| module.path == own).map(content).unwrap_or_default();
+        let imports: Vec<String> = modules.iter().filter(|module| module.path != own).map(content).collect();
+        let mut sorted = imports.clone();
+        sorted.sort_unstable();
+        let mut framed = Framed::new("distlto part 2");
+        sorted.iter().for_each(|content| framed.add("content", content));
+        let parts = Self {
+            compiler: identity.compiler.clone(),
+            flags: identity.flags.clone(),
+            module,
+            shard: shard.get(..DIGITS).unwrap_or(shard).to_owned(),
+            imports: short(&framed.finish()),
+            inputs: Vec::new(),
+        };
+        (parts, imports)
     }
 
     /// Each part by a name.

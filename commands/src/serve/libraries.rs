@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use distlto_exec::LIBRARY;
 use distlto_exec::environment::{HOOK, LIBRARY_NAME, STATIC_LINKER};
-use distlto_executor::execute::forkserver::library::{can_be_preloaded, preload};
+use distlto_executor::hook::{can_be_preloaded, preload};
 use distlto_planner::digests::Digest;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::private::{self, Exposed, Reach};

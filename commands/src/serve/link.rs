@@ -8,12 +8,13 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::path::Path;
-use std::sync::{Mutex, OnceLock};
-use std::thread::{Scope, ScopedJoinHandle};
+use std::sync::{Mutex, OnceLock, mpsc};
+use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use distlto_executor::run::{self, Arrival, Arrivals};
+use distlto_executor::trace::Trace;
 use distlto_planner::backend_flags::BackendFiles;
 use distlto_planner::keep::{self, ModulePlaces};
 use distlto_planner::module::source_name;
@@ -25,15 +26,17 @@ use distlto_prepare::threads;
 use distlto_record::progress::{Progress, ProgressEvent};
 use distlto_record::why::Change;
 
-use super::answering::Answering;
-use super::backends::{Shared, end, give_file, over, run_backends, send};
+use super::answering::{Anew, Answering};
+use super::backends::{Shared, end, give_file, keep_objects, over, run_backends, send};
+use super::compilations::Compilations;
 use super::describe::{Described, Unfit, describe};
+use super::kept;
 use super::key_parts::{Content, KeyParts};
 use super::module::{LinkModule, triple};
 use super::module_record::{self, RecordedObject};
 use super::modules::ModuleFiles;
 use super::objects::{Found, Sought};
-use super::protocol::{Answer, PACKET, Question, RESOLUTIONS};
+use super::protocol::{Answer, Compiled, PACKET, Question, RESOLUTIONS};
 use super::settings::ModuleFlags;
 use super::socket::{Caller, Received};
 use crate::completion::Completion;
@@ -79,7 +82,11 @@ impl Answering<'_> {
     pub fn serve(&self, caller: &Caller) -> Served {
         let shared = Mutex::new(Shared::default());
         let resolutions = OnceLock::new();
-        let run = std::thread::scope(|scope| {
+        let root = self.directory.unwrap_or(Path::new("."));
+        let linker = self.compilation.linker.as_ref();
+        let linker = linker.map(|_| Compilations::new(caller, &shared, root, self.notes));
+        let run = thread::scope(|scope| {
+            let linker = &linker;
             let mut hearing = Hearing {
                 answering: self,
                 caller,
@@ -92,13 +99,19 @@ impl Answering<'_> {
                 resolved: None,
                 completion: None,
                 run: None,
+                opened: 0,
+                linker: linker.as_ref(),
             };
             if let Err(error) = hearing.hear() {
                 lock(&shared).error.get_or_insert(error);
                 end(caller);
             }
+            if let Some(linker) = linker {
+                linker.end();
+            }
             hearing.end()
         });
+        let has_failed = linker.is_some_and(|linker| linker.has_failed());
         let shared = shared.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         Served {
             modules: shared.modules,
@@ -106,6 +119,8 @@ impl Answering<'_> {
                 _ if shared.is_anew => Outcome::Anew,
                 (Some(error), _) => Outcome::Broken(error),
                 (None, 0) => Outcome::Answered,
+                // The linker has reported it.
+                (None, _) if has_failed => Outcome::Answered,
                 (None, code) => Outcome::Failed(code),
             },
             asked: shared.asked,
@@ -130,6 +145,10 @@ struct Hearing<'scope, 'env, 'a> {
     completion: Option<Completion<'scope>>,
     /// Where actions go, and the thread that runs them, once there is one.
     run: Option<(Arrivals, ScopedJoinHandle<'scope, u8>)>,
+    /// How many objects of the last link it has opened and that are taken in.
+    opened: usize,
+    /// The linker, if it compiles its modules itself.
+    linker: Option<&'scope Compilations<'scope>>,
 }
 
 /// Why a module is the linker's own to compile.
@@ -176,6 +195,12 @@ impl<'scope> Hearing<'scope, '_, '_> {
                     self.resolved = file;
                     continue;
                 }
+                Received::Packet(bytes, mut object) if Compiled::from_bytes(bytes).is_some() => {
+                    let compiled = self.linker.zip(Compiled::from_bytes(bytes));
+                    // Another one was to be the linker's own.
+                    compiled.into_iter().for_each(|(linker, compiled)| linker.ended(compiled, object.take()));
+                    continue;
+                }
                 Received::Packet(bytes, shard) => (bytes, shard),
                 Received::Nothing => {
                     if self.is_stuck() {
@@ -183,7 +208,7 @@ impl<'scope> Hearing<'scope, '_, '_> {
                     }
                     continue;
                 }
-                Received::Gone => return Ok(()),
+                Received::Gone => return self.check_rest(),
             };
             let Some(question) = Question::from_bytes(bytes) else {
                 return Err(heard(std::io::ErrorKind::InvalidData.into()).into());
@@ -211,6 +236,9 @@ impl<'scope> Hearing<'scope, '_, '_> {
         };
         if is_over {
             return self.send(question.ticket, Answer::End(1));
+        }
+        if question.key.is_empty() {
+            return self.has_all_objects(question.ticket);
         }
         let Ok(id) = std::str::from_utf8(question.module) else {
             return self.leave(question, &String::from_utf8_lossy(question.module), "its name is not UTF-8");
@@ -243,7 +271,7 @@ impl<'scope> Hearing<'scope, '_, '_> {
     fn expect(&self) {
         let Some((arrivals, _)) = &self.run else { return };
         let shared = lock(self.shared);
-        let known = self.answering.earlier.count();
+        let known = self.answering.earlier.all().len();
         arrivals.expect(expected_misses(known, shared.modules.len(), shared.actions.len()));
     }
 
@@ -274,7 +302,14 @@ impl<'scope> Hearing<'scope, '_, '_> {
         }
         // The key covers less than the shard. A dry run has no key, and looks by content.
         let shard = shard::digest_without_paths(bytes).unwrap_or_default();
-        if object.shard != shard {
+        if !self.answering.compilation.is_described {
+            if let Ok(modules) = shard::modules(bytes)
+                && object.shard != shard
+            {
+                object.parts = Some(KeyParts::of_shard(self.answering.identity, id, &modules, &shard).0);
+                object.shard = shard;
+            }
+        } else if object.shard != shard {
             match self.inputs(id, bytes, &flags.args, dwo.as_ref()) {
                 Ok((_, Some(content))) => object.set_inputs(&content, shard),
                 // A dry run cannot look up such a module either.
@@ -283,8 +318,81 @@ impl<'scope> Hearing<'scope, '_, '_> {
             }
         }
         let archive = self.files.archive_of(id).map(|(archive, offset)| (archive.to_owned(), offset));
-        let module = LinkModule { flags, ..LinkModule::kept(id, label, archive, key, object) };
+        let mut module = LinkModule { flags, ..LinkModule::kept(id, label, archive, key, object) };
+        self.answering.names(&mut module, question, bytes);
         self.give_kept(question.ticket, module, &file).map_err(Miss::Failed)
+    }
+
+    /// The linker has all its objects, and waits to read them.
+    fn has_all_objects(&mut self, ticket: u32) -> Result<(), LinkError> {
+        lock(self.shared).answered = Some(Instant::now());
+        if self.take_opened()? {
+            return self.send(ticket, Answer::Compile);
+        }
+        lock(self.shared).is_anew = true;
+        (self.answering.before_anew)(Anew::Damaged);
+        self.send(ticket, Answer::Again)
+    }
+
+    /// The linker is gone. It may have opened objects without saying that it has all.
+    fn check_rest(&mut self) -> Result<(), LinkError> {
+        if lock(self.shared).is_anew || self.take_opened()? {
+            return Ok(());
+        }
+        let what = "an object was damaged, and is dropped: link again";
+        Err(IoError::on("use", "the store")(std::io::Error::other(what)).into())
+    }
+
+    /// Adds the modules whose objects the linker has opened by itself; whether all these objects are whole.
+    fn take_opened(&mut self) -> Result<bool, LinkError> {
+        let answering = self.answering;
+        let Some(notes) = answering.notes.filter(|_| answering.compilation.linker.is_some()) else {
+            return Ok(true);
+        };
+        let trace = Trace::read(notes, Path::new("")).map_err(IoError::on("read", "the linker's notes"))?;
+        let opened = kept::opened(answering, &trace).split_off(self.opened);
+        self.opened += opened.len();
+        if !kept::are_whole(answering, &opened) {
+            return Ok(false);
+        }
+        let mut modules = Vec::with_capacity(opened.len());
+        for (id, object) in opened {
+            let archive = self.files.archive_of(&id).map(|(archive, offset)| (archive.to_owned(), offset));
+            let (label, key) = (object.label.clone(), object.key.clone());
+            let mut module = LinkModule::kept(&id, label, archive, key, object.clone());
+            module.asked.clone_from(&object.asked);
+            modules.push(module);
+        }
+        lock(self.shared).modules.extend(modules);
+        Ok(true)
+    }
+
+    /// Has the linker compile a module.
+    fn compile_there(
+        &mut self,
+        question: &Question<'_>,
+        id: &str,
+        key: String,
+        bytes: &[u8],
+    ) -> Result<(), Miss> {
+        let answering = self.answering;
+        answering.session.store.iter().for_each(|store| store.count(false));
+        let missed = answering.missed(&mut self.files, question, (id, key), bytes);
+        let (module, why) = missed.map_err(|error| Miss::Unfit(error.to_string()))?;
+        let names = ModulePlaces::of(answering.session.directory, &module.label);
+        let arrival = Arrival {
+            label: module.label.clone(),
+            prefix: answering.compilation.shared_words(),
+            args: vec![id.to_owned()],
+            module: module.label.clone().into(),
+            shard: names.shard.into(),
+            imports: Vec::new(),
+            extra: Vec::new(),
+            object: names.object.into(),
+            dwo: None,
+            cost: module.cost.total(),
+        };
+        self.add(LinkModule { ticket: Some(question.ticket), ..module }, arrival, why)
     }
 
     /// The inputs of a module's backend, and their digests if all are known.
@@ -314,6 +422,9 @@ impl<'scope> Hearing<'scope, '_, '_> {
         bytes: &[u8],
     ) -> Result<(), Miss> {
         let answering = self.answering;
+        if !answering.compilation.is_described && self.linker.is_some() {
+            return self.compile_there(question, id, key, bytes);
+        }
         let (described, content) = self.inputs(id, bytes, &flags.args, dwo.as_ref())?;
         let Described { label, archive, file: module, imports, labels, cost, .. } = described;
         let names = ModulePlaces::of(answering.session.directory, &label);
@@ -327,7 +438,8 @@ impl<'scope> Hearing<'scope, '_, '_> {
             found.object.key.clone_from(&key);
             found.object.set_inputs(content, shard);
             answering.objects.keep_again(&found);
-            let module = LinkModule { flags, ..LinkModule::kept(id, label, archive, key, found.object) };
+            let mut module = LinkModule { flags, ..LinkModule::kept(id, label, archive, key, found.object) };
+            answering.names(&mut module, question, bytes);
             return self.give_kept(question.ticket, module, &found.file).map_err(Miss::Failed);
         }
         let Content { digest, parts, imports: contents } = content.unwrap_or_default();
@@ -369,6 +481,7 @@ impl<'scope> Hearing<'scope, '_, '_> {
             ..LinkModule::default()
         };
         linked.parts = (!linked.content.is_empty()).then_some(parts);
+        answering.names(&mut linked, question, bytes);
         // In the order of their contents.
         let why = answering.action_records().why(&linked, &contents);
         linked.imports.sort_unstable();
@@ -393,6 +506,10 @@ impl<'scope> Hearing<'scope, '_, '_> {
         let Some((arrivals, _)) = &self.run else { return Ok(()) };
         // Held until the action is known: it may end at once.
         let mut shared = lock(self.shared);
+        let number = shared.modules.len();
+        if let Some(linker) = self.linker {
+            linker.add(&module.label, number);
+        }
         let Some(id) = arrivals.add(arrival) else {
             drop(shared);
             let Some(ticket) = module.ticket else { return Ok(()) };
@@ -400,7 +517,6 @@ impl<'scope> Hearing<'scope, '_, '_> {
         };
         let record = self.answering.action_records().action(id.index(), &module, why);
         self.answering.session.reporter.record_more_actions(vec![record]);
-        let number = shared.modules.len();
         shared.modules.push(module);
         shared.actions.push(number);
         shared.open += 1;
@@ -410,8 +526,17 @@ impl<'scope> Hearing<'scope, '_, '_> {
     fn begin(&self) -> Result<(Arrivals, ScopedJoinHandle<'scope, u8>), Miss> {
         let (answering, shared, caller) = (self.answering, self.shared, self.caller);
         let (arrivals, incoming) = run::arrivals();
+        let linker = self.linker;
         let run = move || {
-            let code = run_backends(answering, shared, caller, incoming);
+            let code = thread::scope(|scope| {
+                let keeper = linker.map(|linker| {
+                    let (sender, objects) = mpsc::channel();
+                    let keep = move || keep_objects(answering, shared, objects);
+                    threads::start_in(scope, "keeper", keep).map(|_| (linker, sender))
+                });
+                let keeper = keeper.transpose().map_err(IoError::on("start", "a thread for objects"))?;
+                run_backends(answering, shared, caller, incoming, keeper)
+            });
             over(shared, caller);
             code.unwrap_or_else(|error| {
                 lock(shared).error.get_or_insert(error);
@@ -501,7 +626,7 @@ impl<'scope> Hearing<'scope, '_, '_> {
     fn begin_anew(&self, ticket: u32, error: LinkError) -> Result<(), LinkError> {
         stable_names::do_without(error, self.answering.session.reporter)?;
         lock(self.shared).is_anew = true;
-        (self.answering.before_anew)();
+        (self.answering.before_anew)(Anew::Nameless);
         self.send(ticket, Answer::Again)
     }
 

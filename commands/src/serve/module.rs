@@ -23,6 +23,9 @@ pub struct LinkModule {
     pub archive: Option<(String, usize)>,
     /// The key of its object.
     pub key: String,
+    /// What its linker asked for, and the short digest of the link's settings.
+    pub asked: String,
+    pub identity: String,
     /// The digest of its compiler's inputs.
     pub content: String,
     /// The digest of the linker's shard that they follow from.

@@ -33,6 +33,12 @@ const HEADER: &str = "distlto modules 1\n";
 pub struct RecordedObject {
     /// The object's key; empty if not all inputs are known.
     pub key: String,
+    /// What its linker asked for ([`kept`](super::kept)), and the short digest of the link's settings; empty if another
+    /// link has made it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub asked: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub identity: String,
     /// The digest of the compiler's inputs; empty like the key. The linker's key covers more.
     #[serde(default)]
     pub content: String,
@@ -122,9 +128,9 @@ impl PreviousModules {
         self.contents.get_or_init(|| contents().collect()).contains(content)
     }
 
-    /// Returns how many modules there are.
-    pub fn count(&self) -> usize {
-        self.modules().all.len()
+    /// All modules, in link order.
+    pub fn all(&self) -> &[RecordedObject] {
+        &self.modules().all
     }
 
     /// Returns the module with this label.
@@ -133,10 +139,10 @@ impl PreviousModules {
         by_label.get(label).map(|&at| &all[at])
     }
 
-    /// Returns a module with this digest of inputs.
+    /// Returns a module with this digest of inputs, which is empty if they are not known.
     pub fn of_content(&self, content: &str) -> Option<&RecordedObject> {
         let Modules { all, by_content, .. } = self.modules();
-        by_content.get(content).map(|&at| &all[at])
+        by_content.get(content).filter(|_| !content.is_empty()).map(|&at| &all[at])
     }
 }
 
@@ -193,6 +199,16 @@ impl RecordedObject {
         digests: &FileDigests,
     ) -> Result<Self, IoError> {
         let files: Vec<_> = files.collect();
+        let files = digests.written(files.iter().map(|file| file.as_path()))?;
+        Self::with_files(module, files, digests)
+    }
+
+    /// The same with the digests of its files.
+    pub fn with_files(
+        module: &LinkModule,
+        files: Vec<(String, String)>,
+        digests: &FileDigests,
+    ) -> Result<Self, IoError> {
         let cost = module.cost;
         let Undeclared { read, absent, is_more, is_unobserved: is_unseen } = &module.undeclared;
         let read =
@@ -209,7 +225,9 @@ impl RecordedObject {
             is_unseen: *is_unseen,
             warnings: module.warnings.clone(),
             label: module.label.clone(),
-            files: digests.written(files.iter().map(|file| file.as_path()))?,
+            files,
+            asked: module.asked.clone(),
+            identity: module.identity.clone(),
             imports: module.imports.clone(),
             source: module.source.clone(),
             instructions: (cost.own_instructions, cost.imported_instructions),

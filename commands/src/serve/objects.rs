@@ -89,6 +89,8 @@ impl Objects<'_> {
             is_unseen: note.is_unseen,
             warnings: String::from_utf8_lossy(&result.stderr).into_owned(),
             imports: module.imports,
+            asked: String::new(),
+            identity: String::new(),
             source: note.source,
             instructions: note.instructions,
             took_us: microseconds(result.measured.wall),
@@ -148,6 +150,21 @@ impl Objects<'_> {
             note: &note,
         };
         store.put(&key, &result);
+    }
+
+    /// Keeps the bytes of an object that the linker has compiled.
+    pub fn keep_bytes(&self, object: &RecordedObject, bytes: &[u8], measured: Measured) {
+        let (Some(store), Some(key)) = (self.store, self.key_of(object)) else { return };
+        let result = NewResult {
+            module: &object.label,
+            outputs: &[],
+            stderr: object.warnings.as_bytes(),
+            measured,
+            by_engine: false,
+            is_unobserved: object.is_unseen,
+            note: &note(object),
+        };
+        store.put_object(&key, &object.files[0].0, bytes, &result);
     }
 
     /// Keeps an object that was found under another key.

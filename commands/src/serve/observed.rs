@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use camino::Utf8PathBuf;
-use distlto_executor::trace::{FileNote, Trace, is_of_kernel};
+use distlto_executor::trace::{BackendTrace, FileNote, Trace, is_of_kernel};
 use distlto_planner::dtlto::temporaries::is_temporary;
 use distlto_planner::link_line::Argument;
 use distlto_planner::words::{Word, lossy, path_of};
@@ -106,7 +106,11 @@ pub fn read(
                     .printed
                     .iter()
                     .filter_map(|&stream| process.streams.get(usize::from(stream).checked_sub(1)?));
-                if printed.into_iter().any(|stream| streams.contains(stream)) {
+                // Kept with the objects.
+                let has_kept = compilation.linker.is_some();
+                let prints = |backend: &BackendTrace| !backend.printed.is_empty() && !has_kept;
+                let has_printed = trace.backends.values().any(prints);
+                if has_printed || printed.into_iter().any(|stream| streams.contains(stream)) {
                     reads.doubt(format!("{} prints something", process.program.display()));
                 }
                 if trace.has_input {

@@ -7,6 +7,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
+use distlto_executor::trace::memory;
 use distlto_planner::backend_flags::BackendFiles;
 use distlto_planner::graph::{Action, ActionGraph, BackendWork, Decided, Work};
 use distlto_planner::keep::ModulePlaces;
@@ -15,12 +16,13 @@ use distlto_prepare::io_error::IoError;
 use distlto_record::action::ActionRecord;
 
 use super::answering::Answering;
+use super::backends::{give_file, send};
 use super::describe::{Described, Unfit, describe};
 use super::link::read;
 use super::module::{LinkModule, triple};
-use super::module_record::RecordedObject;
+use super::module_record::{self, RecordedObject};
 use super::modules::{ModuleFiles, Temporaries};
-use super::protocol::{PACKET, Question, RESOLUTIONS};
+use super::protocol::{Answer, PACKET, Question, RESOLUTIONS};
 use super::settings::CompileSettings;
 use super::socket::{Caller, Received};
 use crate::link::{LinkError, dry_run};
@@ -58,21 +60,15 @@ pub fn collect(
     Ok(modules)
 }
 
-/// Reports which backends of a linker would run. False if there was no shard.
-pub fn report(answering: &Answering<'_>, heard: Heard, kept: Temporaries) -> Result<bool, LinkError> {
-    let mut files =
-        ModuleFiles::new(answering.directory.unwrap_or(Path::new("")), answering.session.directory)
-            .with_kept(kept)
-            .with_slices(answering.compilation);
-    let mut found = collect(heard, &mut files, answering.compilation)?;
-    if found.is_empty() {
+/// Reports which backends of a linker would run. False if there was none to ask about.
+pub fn report(answering: &Answering<'_>, seen: Seen<'_>) -> Result<bool, LinkError> {
+    let modules = match seen {
+        Seen::Shards(heard, kept) => look_at_all(answering, heard, kept)?,
+        Seen::Questions(caller) => ask(answering, caller)?,
+    };
+    if modules.is_empty() {
         return Ok(false);
     }
-    for (id, described) in &mut found {
-        described.flags = answering.compilation.of_module(&mut files, id)?.args;
-    }
-    let modules: Vec<Looked> =
-        found.into_iter().map(|(id, described)| look(answering, &id, described)).collect::<Result<_, _>>()?;
     let (graph, wanted) = graph(answering, &modules);
     let record = answering.action_records();
     let first = wanted.len();
@@ -87,6 +83,70 @@ pub fn report(answering: &Answering<'_>, heard: Heard, kept: Temporaries) -> Res
     actions.extend(kept.iter().enumerate().map(|(at, module)| record.kept(first + at, module)));
     dry_run::print(answering.session, &graph, &actions, answering.compilation.jobs)?;
     Ok(true)
+}
+
+/// What a linker shows of its modules.
+pub enum Seen<'a> {
+    /// It has ended after its thin link. Modules that a driver has compiled for it may be gone.
+    Shards(Heard, Temporaries),
+    /// It asks for objects.
+    Questions(&'a Caller),
+}
+
+/// Answers a linker that asks with an object that is none, and ends it before it reads one.
+fn ask(answering: &Answering<'_>, caller: &Caller) -> Result<Vec<Looked>, LinkError> {
+    let heard = |error| IoError::on("hear", "the linker")(error);
+    let root = answering.directory.unwrap_or(Path::new(""));
+    let mut files = ModuleFiles::new(root, answering.session.directory).with_slices(answering.compilation);
+    let empty = memory(1).map_err(heard)?;
+    let mut modules = Vec::new();
+    let mut bytes = vec![0; PACKET];
+    loop {
+        let (bytes, shard) = match caller.receive(&mut bytes, None).map_err(heard)? {
+            Received::Packet(bytes, shard) => (bytes, shard),
+            Received::Nothing => continue,
+            Received::Gone => return Ok(modules),
+        };
+        let question = Question::from_bytes(bytes).ok_or_else(|| heard(ErrorKind::InvalidData.into()))?;
+        if question.key.is_empty() {
+            send(caller, question.ticket, Answer::End(0))?;
+            continue;
+        }
+        if let Ok(id) = std::str::from_utf8(question.module) {
+            let shard = read(shard).map_err(IoError::on("read the index shard of", id))?;
+            modules.extend(look_up(answering, &mut files, &question, id, &shard));
+        }
+        give_file(caller, question.ticket, &empty)?;
+    }
+}
+
+/// Looks for the object that a linker asks for. `None` if its shard cannot be read.
+fn look_up(
+    answering: &Answering<'_>,
+    files: &mut ModuleFiles,
+    question: &Question<'_>,
+    id: &str,
+    shard: &[u8],
+) -> Option<Looked> {
+    let (key, _) = module_record::key(answering.identity, question, shard, &[], None);
+    let is_kept = answering.objects.has(&key);
+    let (module, why) = answering.missed(files, question, (id, key), shard).ok()?;
+    let last = answering.earlier.last(&module.label);
+    let is_changed =
+        last.is_some_and(|last| last.key == module.key && last.changed_read(answering.digests).is_some());
+    Some((module, (!is_kept || is_changed).then_some(why)))
+}
+
+fn look_at_all(answering: &Answering<'_>, heard: Heard, kept: Temporaries) -> Result<Vec<Looked>, LinkError> {
+    let mut files =
+        ModuleFiles::new(answering.directory.unwrap_or(Path::new("")), answering.session.directory)
+            .with_kept(kept)
+            .with_slices(answering.compilation);
+    let mut found = collect(heard, &mut files, answering.compilation)?;
+    for (id, described) in &mut found {
+        described.flags = answering.compilation.of_module(&mut files, id)?.args;
+    }
+    found.into_iter().map(|(id, described)| look(answering, &id, described)).collect()
 }
 
 /// Receives a linker's shards until it ends. `folder` has them, by their numbers.

@@ -7,6 +7,7 @@ use std::io::{self, Read, Seek, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use distlto_exec::environment::{HOOK, LIBRARY_NAME};
 use distlto_executor::trace::memory;
 use distlto_planner::words::{Word, path_of, word_of};
 
@@ -79,6 +80,18 @@ impl Process {
     pub fn strings(&self, folder: &Path, options: &[Word]) -> io::Result<File> {
         let folder = word_of(folder.to_owned().into_os_string());
         strings([&folder].into_iter().chain(&self.words).chain(options))
+    }
+
+    /// The libraries that it has loaded, without those of distlto.
+    pub fn libraries(&self) -> Vec<PathBuf> {
+        let is_own = |path: &Path| {
+            path.file_name().is_some_and(|name| [HOOK, LIBRARY_NAME].iter().any(|own| name == *own))
+        };
+        let others = self.mapped.iter().filter(|path| **path != self.program && !is_own(path));
+        let mut libraries: Vec<PathBuf> = others.filter(|path| path.is_file()).cloned().collect();
+        libraries.sort_unstable();
+        libraries.dedup();
+        libraries
     }
 
     /// Its command line with these options.

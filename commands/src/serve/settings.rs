@@ -2,7 +2,7 @@
 //!
 //! Compiles nothing.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -24,8 +24,12 @@ const RESOLVE: &[u8] = b"--save-temps=resolution";
 /// The settings that decide how the modules of a link are compiled.
 #[derive(Debug, Default)]
 pub struct CompileSettings {
-    /// The clang.
+    /// The program that compiles: a clang, or the linker itself.
     pub compiler: String,
+    /// The linker, if it compiles its modules itself, with its options that may change code.
+    pub linker: Option<LinkerCode>,
+    /// Whether modules are described for a compiler: an engine or a cache may have their objects.
+    pub is_described: bool,
     /// The linker's flavour, if that is not ELF's.
     pub flavour: Option<Flavour>,
     /// The architecture whose slices of universal files are linked, where there may be such files.
@@ -40,6 +44,21 @@ pub struct CompileSettings {
     pub records: Option<FlagRecords>,
 }
 
+/// How a linker compiles its modules.
+#[derive(Debug, Clone)]
+pub struct LinkerCode {
+    pub program: String,
+    /// The libraries that it has loaded.
+    pub libraries: Vec<PathBuf>,
+    pub words: Vec<String>,
+}
+
+impl LinkerCode {
+    fn all_words(&self) -> Vec<String> {
+        [self.program.clone()].into_iter().chain(self.words.iter().cloned()).collect()
+    }
+}
+
 /// The flags that a build has recorded of a module, and the file that has them.
 #[derive(Debug, Clone, Default)]
 pub struct ModuleFlags {
@@ -50,7 +69,15 @@ pub struct ModuleFlags {
 impl CompileSettings {
     /// The words that all backends share.
     pub fn shared_words(&self) -> Arc<[String]> {
-        self.flags.shared_words(&self.compiler).into()
+        match self.linker.as_ref().filter(|_| !self.is_described) {
+            Some(linker) => linker.all_words().into(),
+            None => self.flags.shared_words(&self.compiler).into(),
+        }
+    }
+
+    /// The program whose version decides what the objects are.
+    pub fn program(&self) -> &str {
+        self.linker.as_ref().map_or(&self.compiler, |linker| &linker.program)
     }
 
     /// The word that makes the linker write its symbol resolution, if shards are completed.
@@ -93,8 +120,12 @@ impl CompileSettings {
         directory: &Path,
         digests: &FileDigests,
     ) -> Result<Identity, IoError> {
-        let mut words = self.flags.shared_words(&self.compiler);
-        let mut files: Vec<String> = self.flags.inputs.iter().map(|file| file.to_string()).collect();
+        let mut words = match &self.linker {
+            Some(linker) => linker.all_words(),
+            None => self.flags.shared_words(&self.compiler),
+        };
+        let inputs = self.flags.inputs.iter().filter(|_| self.linker.is_none());
+        let mut files: Vec<String> = inputs.map(|file| file.to_string()).collect();
         for word in &words[1..] {
             files.extend(names_in(word).filter(|name| directory.join(name).is_file()).map(str::to_owned));
         }
@@ -103,7 +134,7 @@ impl CompileSettings {
         for file in files {
             words.push(format!("{file} {}", digests.digest(Utf8Path::new(&file))?));
         }
-        words.extend(self.is_completed.then(|| "completed".to_owned()));
+        words.extend((self.is_completed && self.linker.is_none()).then(|| "completed".to_owned()));
         words.extend(self.flags.dwo_directory.iter().map(|directory| directory.to_string()));
         Ok(Identity::of(note, &words))
     }

@@ -29,7 +29,7 @@ const BACKLOG: i32 = 1024;
 /// Pause of a listener without any descriptor.
 const PAUSE: Duration = Duration::from_millis(10);
 /// Files that one packet may carry.
-const FILES: usize = 2;
+const FILES: usize = 3;
 
 /// Where processes call.
 pub struct Listener {

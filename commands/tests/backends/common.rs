@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use distlto_executor::cancel::Cancel;
-use distlto_executor::execute::spawn::LocalSpawner;
+use distlto_executor::execute::spawn::PLAIN;
 use distlto_executor::run::{NoHooks, RunOptions};
 use distlto_planner::graph::{Action, ActionGraph, ActionId, BackendWork, Decided, Work};
 use distlto_record::progress::Silent;
@@ -106,11 +106,7 @@ impl Link {
     }
 
     pub fn options<'a>(&'a self, cancel: &'a Cancel) -> RunOptions<'a> {
-        RunOptions {
-            directory: Some(self.place.path()),
-            jobs: 2,
-            ..RunOptions::new(&LocalSpawner, cancel, &Silent)
-        }
+        RunOptions { directory: Some(self.place.path()), jobs: 2, ..RunOptions::new(&PLAIN, cancel, &Silent) }
     }
 
     /// Names of all files below the directory that begin as our temporaries do.

@@ -14,7 +14,7 @@ use distlto_executor::execute::cc1::Cc1Commands;
 use distlto_executor::execute::drivers::Drivers;
 use distlto_executor::execute::local::Local;
 use distlto_executor::execute::process::GRACE;
-use distlto_executor::execute::spawn::LocalSpawner;
+use distlto_executor::execute::spawn::PLAIN;
 use distlto_executor::execute::{Execute, Executed, ExecutionRequest};
 use distlto_executor::job::Job;
 use distlto_executor::output::Role;
@@ -78,7 +78,7 @@ fn compile(link: &Link, execute: &dyn Execute, cancel: &Cancel) -> JobAttempt {
     let directory = Some(link.place.path());
     let digests = FileDigests::new(link.place.path());
     let answers = Cc1Commands::default();
-    let drivers = Drivers { answers: &answers, spawner: &LocalSpawner, cancel, grace: GRACE, directory };
+    let drivers = Drivers { answers: &answers, spawner: &PLAIN, cancel, grace: GRACE, directory };
     let toolchains = Toolchains::new(None);
     let describer = Describer::new(&toolchains, &drivers, &digests, directory, Platform::default())
         .expect("a name in UTF-8");
@@ -100,6 +100,7 @@ fn compile(link: &Link, execute: &dyn Execute, cancel: &Cancel) -> JobAttempt {
         digests: &digests,
         describer: Some(&describer),
         caches: &[],
+        has_files: true,
     };
     let attempt = attempt::run(&job, Site::Here, Duration::ZERO, &context);
     assert_eq!(toolchains.troubles(), Vec::<String>::new());
@@ -110,7 +111,7 @@ fn compile(link: &Link, execute: &dyn Execute, cancel: &Cancel) -> JobAttempt {
 fn a_description_is_all_that_another_machine_needs() {
     let (link, cancel) = (Link::new(22), Cancel::new().unwrap());
     let directory = Some(link.place.path());
-    let local = Local { spawner: &LocalSpawner, cancel: &cancel, grace: GRACE, directory, drivers: None };
+    let local = Local { spawner: &PLAIN, grace: GRACE, directory, drivers: None };
     compile(&link, &local, &cancel).result.expect("an object");
     let expected = link.read("out/a.o");
     fs::remove_file(link.path("out/a.o")).unwrap();

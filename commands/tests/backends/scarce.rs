@@ -4,11 +4,11 @@
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::process::{Child, Command, Ended, Spawner};
-use distlto_executor::execute::spawn::LocalSpawner;
+use distlto_executor::execute::spawn::PLAIN;
 use distlto_executor::run::{NoHooks, RunOptions, run};
 use distlto_prepare::exit;
 use distlto_prepare::limits::SystemLimit;
@@ -18,40 +18,28 @@ use rustix::process::{Pid, Signal};
 use super::common::{Link, is_done};
 use super::runs::six;
 
-/// Lets so many processes run at once, and one more when it was asked to shrink.
+/// Lets so many processes run at once.
 struct Few {
-    most: AtomicUsize,
+    most: usize,
     refuses_with: Errno,
     running: Arc<AtomicUsize>,
     most_at_once: AtomicUsize,
-    has_shrunk: AtomicBool,
 }
 
 impl Few {
     fn new(most: usize, refuses_with: Errno) -> Self {
-        Self {
-            most: most.into(),
-            refuses_with,
-            running: Arc::default(),
-            most_at_once: 0.into(),
-            has_shrunk: false.into(),
-        }
+        Self { most, refuses_with, running: Arc::default(), most_at_once: 0.into() }
     }
 }
 
 impl Spawner for Few {
     fn spawn(&self, command: &Command, stdout: OwnedFd, stderr: OwnedFd) -> io::Result<Box<dyn Child>> {
         let running = Running::one_of(&self.running);
-        if running.number > self.most.load(Ordering::SeqCst) {
+        if running.number > self.most {
             return Err(SystemLimit::on_start(self.refuses_with.into()));
         }
         self.most_at_once.fetch_max(running.number, Ordering::SeqCst);
-        Ok(Box::new(Counted { child: LocalSpawner.spawn(command, stdout, stderr)?, _running: running }))
-    }
-
-    fn shrink(&self) {
-        self.has_shrunk.store(true, Ordering::SeqCst);
-        self.most.fetch_add(1, Ordering::SeqCst);
+        Ok(Box::new(Counted { child: PLAIN.spawn(command, stdout, stderr)?, _running: running }))
     }
 }
 
@@ -100,15 +88,12 @@ fn fewer_jobs_run_at_once_where_no_more_can_be_started() {
     let link = Link::new(22);
     let (graph, wanted) = six(&link);
     let cancel = Cancel::new().unwrap();
-    for (most, refuses_with) in
-        [(3, Errno::AGAIN), (2, Errno::NOMEM), (1, Errno::AGAIN), (1, Errno::MFILE), (0, Errno::AGAIN)]
-    {
+    for (most, refuses_with) in [(3, Errno::AGAIN), (2, Errno::NOMEM), (1, Errno::AGAIN), (1, Errno::MFILE)] {
         let few = Few::new(most, refuses_with);
         let options = RunOptions { jobs: 6, spawner: &few, ..link.options(&cancel) };
         let report = run(&graph, &wanted, &options, &NoHooks);
         assert!(is_done(&report), "{most}, {refuses_with:?}: {report:?}");
-        assert_eq!(few.has_shrunk.into_inner(), most == 0, "{most}, {refuses_with:?}");
-        assert!((1..=most.max(1)).contains(&few.most_at_once.into_inner()), "{most}, {refuses_with:?}");
+        assert!((1..=most).contains(&few.most_at_once.into_inner()), "{most}, {refuses_with:?}");
         assert!(link.temporaries().is_empty(), "{:?}", link.temporaries());
     }
 }
@@ -120,26 +105,11 @@ fn an_error_names_the_limit_where_not_even_one_can_be_started() {
     let cancel = Cancel::new().unwrap();
     for (refuses_with, limit) in [(Errno::AGAIN, "RLIMIT_NPROC"), (Errno::MFILE, "RLIMIT_NOFILE")] {
         let few = Few::new(0, refuses_with);
-        let never = Never(few);
-        let options = RunOptions { jobs: 6, spawner: &never, ..link.options(&cancel) };
+        let options = RunOptions { jobs: 6, spawner: &few, ..link.options(&cancel) };
         let report = run(&graph, &wanted, &options, &NoHooks);
         assert_eq!(report.exit_code(), exit::LIMIT, "{report:?}");
         let (_, failure) = report.failures().next().unwrap();
         assert!(exit::text(&failure.cause).contains(limit), "{}", exit::text(&failure.cause));
-        assert!(never.0.has_shrunk.into_inner(), "nothing was given up first");
-    }
-}
-
-/// One whose shrinking helps nobody.
-struct Never(Few);
-
-impl Spawner for Never {
-    fn spawn(&self, command: &Command, stdout: OwnedFd, stderr: OwnedFd) -> io::Result<Box<dyn Child>> {
-        self.0.spawn(command, stdout, stderr)
-    }
-
-    fn shrink(&self) {
-        self.0.has_shrunk.store(true, Ordering::SeqCst);
     }
 }
 

@@ -37,7 +37,7 @@ use distlto_prepare::prune::space;
 use super::{Hit, ResultCache};
 use crate::cancel::Cancel;
 use crate::describe::Described;
-use crate::output::Output;
+use crate::output::{Output, Role};
 use crate::result::{ActionResult, Key, NewResult, OutputFile};
 pub use archive::Transferred;
 use eviction::Evictor;
@@ -207,6 +207,28 @@ impl Cache {
         let _ = blobs::remove(&self.record(key));
     }
 
+    /// The folder of all outputs, each in a folder for the first byte of its digest.
+    pub fn outputs(&self) -> PathBuf {
+        self.blobs.root().join(BLOBS)
+    }
+
+    /// Keeps the bytes of an object under a key, as [`Cache::put`] keeps a result. `outputs` and standard error of `result`
+    /// are empty.
+    pub fn put_object(&self, key: &Key, name: &str, bytes: &[u8], result: &NewResult<'_>) {
+        let _ = self.putting(|| {
+            let digest = sha256(bytes);
+            let size = bytes.len() as u64;
+            let mut taken = if self.blobs.keep(&digest, bytes)? { space(size) } else { 0 };
+            let (role, name) = (Role::Object, name.to_owned());
+            let output = OutputFile { role, name, digest, size, executable: false };
+            let record = Self::record_of(result, vec![output]);
+            taken += self.keep_record(key, &record)?;
+            blobs::used_now(&self.blobs.file(BLOBS, &digest));
+            self.evictor.stored();
+            Ok((record, taken))
+        });
+    }
+
     /// Keeps a result under a key. A failure costs time only, and [`Cache::troubles`] reports it.
     pub fn put(&self, key: &Key, result: &NewResult<'_>) -> Option<ActionResult> {
         self.putting(|| {
@@ -283,15 +305,18 @@ impl Cache {
                 executable,
             });
         }
-        let record = ActionResult {
+        Ok((Self::record_of(result, outputs), taken))
+    }
+
+    fn record_of(result: &NewResult<'_>, outputs: Vec<OutputFile>) -> ActionResult {
+        ActionResult {
             module: result.module.to_owned(),
             outputs,
             stderr: result.stderr.to_vec(),
             measured: result.measured,
             created: SystemTime::now(),
             note: result.note.to_owned(),
-        };
-        Ok((record, taken))
+        }
     }
 
     fn keep_record(&self, key: &Key, record: &ActionResult) -> Result<u64, IoError> {

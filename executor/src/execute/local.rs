@@ -4,6 +4,7 @@
 
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -18,9 +19,9 @@ use super::cc1::Names;
 use super::drivers::Drivers;
 use super::process::{self, Command, Spawner};
 use super::{Execute, Executed, ExecutionRequest, response_file};
-use crate::cancel::Cancel;
 use crate::cause::Cause;
 use crate::program_files::is_script;
+use crate::protocol::FIRST_NOTE;
 use crate::trace::Trace;
 use crate::undeclared::Undeclared;
 
@@ -29,8 +30,6 @@ use crate::undeclared::Undeclared;
 pub struct Local<'a> {
     /// Starts commands.
     pub spawner: &'a dyn Spawner,
-    /// Ends them early.
-    pub cancel: &'a Cancel,
     /// How long a cancelled command may take to end.
     pub grace: Duration,
     /// Where commands run; the current directory when `None`.
@@ -60,12 +59,12 @@ impl Execute for Local<'_> {
         };
         let mut command = Command::of_words(&fitting.words, self.directory)
             .ok_or_else(|| start(io::Error::new(io::ErrorKind::InvalidInput, "the command has no words")))?;
-        command.tunes_heap = job.backend.is_some();
+        command.is_observed = is_compiler;
         let (begun, at) = (Instant::now(), SystemTime::now());
-        let finished = process::run(&command, self.spawner, self.cancel, self.grace).map_err(start)?;
+        let finished = process::run(&command, self.spawner, request.cancel, self.grace).map_err(start)?;
         let undeclared = match &finished.notes {
             // The driver's own reads show in its `-cc1` command, so the compiler's notes are enough.
-            Some(notes) if is_compiler => self
+            Some(notes) if is_noted(notes) => self
                 .undeclared(request, notes, at, fitting.file())
                 .map_err(IoError::on("read", "a compiler's notes")),
             _ => Ok(Undeclared::unobserved()),
@@ -83,6 +82,12 @@ impl Execute for Local<'_> {
             stderr: finished.stderr,
         })
     }
+}
+
+/// Whether a compiler has made notes: each reads its module at least.
+fn is_noted(notes: &File) -> bool {
+    let mut size = [0; FIRST_NOTE];
+    notes.read_exact_at(&mut size, 0).is_ok() && size != [0; FIRST_NOTE]
 }
 
 impl Local<'_> {

@@ -1,8 +1,7 @@
 //! One child process: started in a process group of its own, its output captured within bounds, ended with us.
 //!
 //! Knows nothing of compilers and actions. Linux signals a child when the *thread* that started it ends
-//! (`PR_SET_PDEATHSIG`), so [`run`] starts a child and waits for it on one thread. Starting is behind [`Spawner`], so
-//! that a fork server can do it; a failure of the fork server costs a second run.
+//! (`PR_SET_PDEATHSIG`), so [`run`] starts a child and waits for it on one thread. Starting is behind [`Spawner`].
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -18,7 +17,6 @@ use distlto_record::report::Measured;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pipe::PipeFlags;
 use rustix::process::{Pid, Signal};
-use thiserror::Error;
 
 use crate::cancel::{Cancel, Urgency};
 use crate::execute::capture::{Captured, HEAD};
@@ -38,9 +36,8 @@ pub struct Command {
     pub args: Vec<OsString>,
     /// Where it runs; the current directory when `None`.
     pub directory: Option<PathBuf>,
-    /// Whether it gets malloc's settings of [`heap`](crate::execute::heap). Children of a fork server have them in any
-    /// case.
-    pub tunes_heap: bool,
+    /// Whether its reads are to be observed.
+    pub is_observed: bool,
 }
 
 /// Starts children. The seam between running a command and how a process comes to be.
@@ -49,19 +46,6 @@ pub trait Spawner: Send + Sync {
     ///
     /// The child leads a process group of its own and ends when the calling thread or this process does.
     fn spawn(&self, command: &Command, stdout: OwnedFd, stderr: OwnedFd) -> io::Result<Box<dyn Child>>;
-
-    /// Whether children share most of their loaded code, which then does not count as their memory.
-    fn is_warm(&self) -> bool {
-        false
-    }
-
-    /// Ends idle helper processes when processes are scarce.
-    fn shrink(&self) {}
-
-    /// Returns a spawner that starts each command as a process of its own, if [`Spawner::spawn`] may do otherwise.
-    fn plain(&self) -> Option<&dyn Spawner> {
-        None
-    }
 }
 
 /// A child that runs or has ended.
@@ -70,30 +54,14 @@ pub trait Child {
     fn id(&self) -> Option<Pid>;
     /// A descriptor that is ready to be read from once the child has ended, where the system has one.
     fn ended(&self) -> Option<BorrowedFd<'_>>;
-    /// Returns how the child ended, or `None` while it runs. Does not block. Fails with [`Lost`] if its server was
-    /// killed.
+    /// Returns how the child ended, or `None` while it runs. Does not block.
     fn try_wait(&mut self) -> io::Result<Option<Ended>>;
-    /// Whether another process is its parent, so that its end may be that process's fault.
-    fn is_served(&self) -> bool {
-        false
-    }
     /// The memory with its notes ([`Trace`](crate::trace::Trace)), if it makes any.
     fn take_notes(&mut self) -> Option<File> {
         None
     }
     /// Sends a signal to the child's whole process group. Nothing happens when the group is gone.
     fn signal_group(&self, signal: Signal);
-}
-
-/// A child ended with the server that forked it. Nothing of its process group is left.
-#[derive(Debug, Error)]
-#[error("the fork server of this job was killed")]
-pub struct Lost;
-
-impl From<Lost> for io::Error {
-    fn from(lost: Lost) -> Self {
-        Self::other(lost)
-    }
 }
 
 /// How a child ended.
@@ -110,8 +78,8 @@ pub struct Ended {
 /// The outcome of a command.
 #[derive(Debug)]
 pub struct Finished {
-    /// The process numbers of the child and of those before it that were repeated. They may be others' from here on.
-    pub processes: Vec<Pid>,
+    /// The process number of the child, which may be another's from here on.
+    pub process: Option<Pid>,
     /// How the child ended.
     pub ended: Ended,
     /// Standard output of the child.
@@ -122,8 +90,6 @@ pub struct Finished {
     pub wall: Duration,
     /// Whether the child was ended because the run was cancelled.
     pub cancelled: bool,
-    /// Runs before this one that a fork server lost or that crashed in it.
-    pub repeated: u32,
     /// The memory with the child's notes ([`Trace`](crate::trace::Trace)), if it made any.
     pub notes: Option<File>,
 }
@@ -138,8 +104,7 @@ impl Finished {
 
 /// Runs a command to its end, or until `cancel` ends it: `SIGTERM` to its group, `SIGKILL` after `grace`.
 ///
-/// If its fork server is killed, the command runs again; the third run is a process of its own. A command that crashes
-/// in a server runs again as a process of its own. Fails only if the command cannot be started or waited for. Kills the
+/// Fails only if the command cannot be started or waited for. Kills the
 /// remaining processes of its group when it ends: they could write outputs that have been checked.
 pub fn run(
     command: &Command,
@@ -158,61 +123,16 @@ pub fn run_keeping(
     grace: Duration,
     keep: usize,
 ) -> io::Result<Finished> {
-    repeat(spawner, cancel, |spawner| {
-        let (out_reader, out_writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
-        let (err_reader, err_writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
-        for reader in [&out_reader, &err_reader] {
-            rustix::io::ioctl_fionbio(reader, true)?;
-        }
-        let child = spawner.spawn(command, out_writer, err_writer)?;
-        let stream = |reader| Stream { reader: Some(reader), captured: Captured::keeping(keep) };
-        attend(child, stream(out_reader), stream(err_reader), cancel, grace)
-    })
-}
-
-/// Runs until the outcome is the command's own doing.
-fn repeat(
-    spawner: &dyn Spawner,
-    cancel: &Cancel,
-    once: impl Fn(&dyn Spawner) -> io::Result<Attended>,
-) -> io::Result<Finished> {
     let start = Instant::now();
-    let (mut current, mut processes) = (spawner, Vec::new());
-    for repeated in 0.. {
-        let Attended { mut finished, served, lost } = once(current)?;
-        finished.repeated = repeated;
-        finished.wall = start.elapsed();
-        processes.append(&mut finished.processes);
-        finished.processes.clone_from(&processes);
-        let crashed = served && has_crashed(finished.ended.status);
-        if cancel.is_cancelled() {
-            finished.cancelled |= lost;
-            return Ok(finished);
-        }
-        // A server may be killed by accident once; a crash that is not its fault happens without it too.
-        match current.plain() {
-            _ if !lost && !crashed => return Ok(finished),
-            _ if lost && repeated == 0 => {}
-            Some(plain) => current = plain,
-            None => break,
-        }
+    let (out_reader, out_writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+    let (err_reader, err_writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+    for reader in [&out_reader, &err_reader] {
+        rustix::io::ioctl_fionbio(reader, true)?;
     }
-    Err(Lost.into())
-}
-
-/// Whether a compiler crashed: it ended by a signal, which a driver reports as an exit code of 128 and more. `SIGKILL`
-/// does not count: the system sends it when memory runs out.
-fn has_crashed(status: ExitStatus) -> bool {
-    use signal_hook::consts::{SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP};
-    let signal = status.signal().or_else(|| status.code()?.checked_sub(128));
-    signal.is_some_and(|signal| [SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP].contains(&signal))
-}
-
-/// One run of a command.
-struct Attended {
-    finished: Finished,
-    served: bool,
-    lost: bool,
+    let child = spawner.spawn(command, out_writer, err_writer)?;
+    let stream = |reader| Stream { reader: Some(reader), captured: Captured::keeping(keep) };
+    let finished = attend(child, stream(out_reader), stream(err_reader), cancel, grace)?;
+    Ok(Finished { wall: start.elapsed(), ..finished })
 }
 
 /// Reads the output of a child until it ends, or ends it.
@@ -222,42 +142,32 @@ fn attend(
     mut stderr: Stream,
     cancel: &Cancel,
     grace: Duration,
-) -> io::Result<Attended> {
+) -> io::Result<Finished> {
     let mut ending = Ending::default();
     let ended = loop {
         wait_for_news(&stdout, &stderr, child.as_ref(), cancel, &ending)?;
         ending.step(child.as_ref(), cancel, grace);
         stdout.drain()?;
         stderr.drain()?;
-        if !child.is_served() && child.ended().is_some_and(is_ready) {
-            // The leader is a zombie, so no other group can have its number: kill its remaining processes. A server
-            // does this itself.
+        if child.ended().is_some_and(is_ready) {
+            // The leader is a zombie, so no other group can have its number: kill its remaining processes.
             child.signal_group(Signal::KILL);
         }
-        match child.try_wait() {
-            Ok(None) => {}
-            Ok(Some(ended)) => break Some(ended),
-            Err(error) if error.get_ref().is_some_and(|inner| inner.is::<Lost>()) => break None,
-            Err(error) => return Err(error),
+        if let Some(ended) = child.try_wait()? {
+            break ended;
         }
     };
     // All output of the child is in the pipes by now. A process that it left behind may hold them open.
     stdout.drain()?;
     stderr.drain()?;
-    let killed = Ended { status: ExitStatus::from_raw(Signal::KILL.as_raw()), peak_memory: None, cpu: None };
-    Ok(Attended {
-        finished: Finished {
-            processes: child.id().into_iter().collect(),
-            ended: ended.unwrap_or(killed),
-            stdout: stdout.captured,
-            stderr: stderr.captured,
-            wall: Duration::ZERO,
-            cancelled: ending.asked.is_some(),
-            repeated: 0,
-            notes: child.take_notes(),
-        },
-        served: child.is_served(),
-        lost: ended.is_none(),
+    Ok(Finished {
+        process: child.id(),
+        ended,
+        stdout: stdout.captured,
+        stderr: stderr.captured,
+        wall: Duration::ZERO,
+        cancelled: ending.asked.is_some(),
+        notes: child.take_notes(),
     })
 }
 
@@ -350,7 +260,7 @@ impl Command {
             program: path_of(program).into(),
             args: args.iter().map(|word| path_of(word).into()).collect(),
             directory: directory.map(Path::to_owned),
-            tunes_heap: false,
+            is_observed: false,
         })
     }
 }

@@ -23,7 +23,6 @@ use distlto_reapi::{Client, Error};
 use tokio::sync::oneshot;
 
 use self::engine::Engine;
-use super::local::Local;
 use super::{Execute, Executed, ExecutionRequest};
 use crate::cancel::Cancel;
 use crate::cause::Cause;
@@ -38,7 +37,9 @@ pub struct Remote<'a> {
     /// The engine.
     pub engine: &'a Engine,
     /// This machine.
-    pub local: Local<'a>,
+    pub here: &'a dyn Execute,
+    /// Where commands run; the current directory when `None`.
+    pub directory: Option<&'a Path>,
 }
 
 impl Execute for Remote<'_> {
@@ -47,7 +48,7 @@ impl Execute for Remote<'_> {
             return Err(cause);
         }
         if request.site == Site::Here {
-            return self.local.execute(request);
+            return self.here.execute(request);
         }
         let not_there = |reason: &str| Cause::NotOnEngine {
             label: request.job.label.to_owned(),
@@ -62,7 +63,7 @@ impl Execute for Remote<'_> {
             self.engine.note(format!("{} runs on this machine: {reason}", request.job.label));
             return Err(not_there(reason));
         }
-        self.race(request, &Action { client, described, request, directory: self.local.directory })
+        self.race(request, &Action { client, described, request, directory: self.directory })
     }
 }
 
@@ -184,9 +185,8 @@ impl Remote<'_> {
         let (sender, ended) = oneshot::channel();
         let own = cancel.clone();
         let run = move || {
-            let local = Local { cancel: &own, ..self.local };
             // The receiver is gone if the engine's result came first.
-            let _ = sender.send(local.execute(request));
+            let _ = sender.send(self.here.execute(&ExecutionRequest { cancel: &own, ..*request }));
             self.engine.pace.ended_here();
         };
         threads::start_in(scope, "rival", run).ok()?;

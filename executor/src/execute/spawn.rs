@@ -3,26 +3,45 @@
 //! A child leads its own process group and is killed when the thread that started it ends (Linux). A descriptor signals
 //! its end (`pidfd_open`, Linux 5.3), so no thread has to poll at intervals.
 
+use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
+use distlto_planner::search_path::program_file;
 use distlto_prepare::limits::SystemLimit;
+use rustix::io::FdFlags;
 use rustix::process::{Pid, Signal};
 
-use crate::execute::heap;
 use crate::execute::process::{Child, Command, Ended, Spawner};
-use crate::variables;
+use crate::protocol::NOTES;
+use crate::{hook, program_files, trace, variables};
 
+/// How the file name of glibc's loader begins.
+const LOADER: &[u8] = b"ld-linux";
 /// How often, and after how long each time, it is tried again to start a process where there may be no more.
 const LOOKS: u32 = 20;
 const LOOK: Duration = Duration::from_millis(10);
 
+/// One that observes nothing.
+pub static PLAIN: LocalSpawner = LocalSpawner { hook: None };
+
 /// Starts each command as a process of its own.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct LocalSpawner;
+#[derive(Debug, Clone)]
+pub struct LocalSpawner {
+    /// The library by which reads are observed; without one they are unknown.
+    hook: Option<PathBuf>,
+}
+
+impl LocalSpawner {
+    /// One that can observe the reads of commands.
+    pub fn observing() -> Self {
+        Self { hook: hook::find_library().filter(|hook| hook::can_be_preloaded(hook)) }
+    }
+}
 
 impl Spawner for LocalSpawner {
     fn spawn(&self, command: &Command, stdout: OwnedFd, stderr: OwnedFd) -> io::Result<Box<dyn Child>> {
@@ -32,19 +51,42 @@ impl Spawner for LocalSpawner {
         if let Some(directory) = &command.directory {
             prepared.current_dir(directory);
         }
-        if let Some(tunables) = command.tunes_heap.then(heap::tunables).flatten() {
-            prepared.env(heap::VARIABLE, tunables);
-        }
+        let hook = self.hook.as_ref().filter(|_| command.is_observed && loads_libraries(command));
+        let notes = hook.map(|hook| observe(&mut prepared, hook)).transpose()?;
         die_with_parent(&mut prepared);
         let child = start(&mut prepared)?;
         let pid = Pid::from_child(&child);
-        Ok(Box::new(LocalChild { pid, ended: descriptor_of(pid), reaped: None }))
+        Ok(Box::new(LocalChild { pid, ended: descriptor_of(pid), reaped: None, notes }))
     }
+}
+
+/// Whether a program is loaded by glibc's loader. That of another libc may refuse the hook, and a static program has none.
+fn loads_libraries(command: &Command) -> bool {
+    let directory = command.directory.as_deref().unwrap_or(Path::new(""));
+    let program = program_file(Path::new(&command.program)).map(|program| directory.join(program));
+    let loader = program.and_then(|program| program_files::interpreter(&program).ok().flatten());
+    let name = loader.as_deref().and_then(Path::file_name).unwrap_or_default();
+    name.as_encoded_bytes().starts_with(LOADER)
+}
+
+/// Has a program and its children note their reads; returns the memory for the notes.
+fn observe(command: &mut std::process::Command, hook: &Path) -> io::Result<File> {
+    let notes = trace::notes()?;
+    let inherited = notes.as_raw_fd();
+    command.env("LD_PRELOAD", hook::preload([hook])).env(NOTES, inherited.to_string());
+    let inherit = move || {
+        // SAFETY: the parent holds the descriptor.
+        let notes = unsafe { BorrowedFd::borrow_raw(inherited) };
+        Ok(rustix::io::fcntl_setfd(notes, FdFlags::empty())?)
+    };
+    // SAFETY: between fork and exec only async-signal-safe calls are allowed; this is one system call.
+    unsafe { command.pre_exec(inherit) };
+    Ok(notes)
 }
 
 /// Starts a process. An ended process counts against the limit for a moment longer, so a lack of processes is retried
 /// for 200 ms.
-pub(super) fn start(command: &mut std::process::Command) -> io::Result<std::process::Child> {
+fn start(command: &mut std::process::Command) -> io::Result<std::process::Child> {
     for _ in 0..LOOKS {
         match command.spawn() {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => std::thread::sleep(LOOK),
@@ -89,6 +131,7 @@ struct LocalChild {
     pid: Pid,
     ended: Option<OwnedFd>,
     reaped: Option<Ended>,
+    notes: Option<File>,
 }
 
 impl Child for LocalChild {
@@ -105,6 +148,10 @@ impl Child for LocalChild {
             self.reaped = wait4(self.pid)?;
         }
         Ok(self.reaped)
+    }
+
+    fn take_notes(&mut self) -> Option<File> {
+        self.notes.take()
     }
 
     fn signal_group(&self, signal: Signal) {

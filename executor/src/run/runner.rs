@@ -338,7 +338,6 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
         if others == 0 {
             self.has_shrunk = true;
             self.workers.give_up();
-            self.options.spawner.shrink();
         }
         self.slots = self.slots.min(others.max(1));
         self.options.progress.report(ProgressEvent::CameBack(self.step(action, ""), &limit.to_string()));

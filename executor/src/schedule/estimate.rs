@@ -14,8 +14,7 @@
 //! from history and this run: once there are [`ENOUGH`], and again each time there are a quarter more. Memory is fitted
 //! so that nineteen of twenty modules stay below, time to the middle.
 //!
-//! A *way of compiling* is the part of the command that modules share (compiler and flags), and whether compilers are
-//! forked warm. The resident memory of a warm one is without the shared libraries.
+//! A *way of compiling* is the part of the command that modules share (compiler and flags).
 //!
 //! Memory is the system's resident size: pages that several processes share count for each of them, which errs towards
 //! fewer processes. Independent of budgets and of running actions.
@@ -150,22 +149,20 @@ pub struct Estimates<'a> {
     /// The wanted ones.
     actions: BTreeMap<ActionId, ActionFacts>,
     directory: Option<&'a Path>,
-    warm: bool,
 }
 
 impl<'a> Estimates<'a> {
-    /// Estimates these actions. Paths of the graph are relative to `directory`. `warm` is true if compilers are forked
-    /// from a loaded one. `name`, if there is one, removes from labels the parts that differ between equal links.
+    /// Estimates these actions. Paths of the graph are relative to `directory`. `name`, if there is one, removes
+    /// from labels the parts that differ between equal links.
     pub fn new(
         graph: &ActionGraph,
         wanted: &[ActionId],
         history: History,
         directory: Option<&'a Path>,
-        warm: bool,
         name: Option<&dyn Fn(&str) -> String>,
     ) -> Self {
         let (kinds, ways, actions) = Default::default();
-        let mut estimates = Self { history, kinds, ways, actions, directory, warm };
+        let mut estimates = Self { history, kinds, ways, actions, directory };
         wanted.iter().for_each(|&id| estimates.add(graph, id, name));
         estimates
     }
@@ -174,7 +171,7 @@ impl<'a> Estimates<'a> {
     pub fn add(&mut self, graph: &ActionGraph, id: ActionId, name: Option<&dyn Fn(&str) -> String>) {
         let action = graph.action(id);
         let kind = self.kinds.entry((action.kind(), action.prefix));
-        let kind = *kind.or_insert_with(|| kind_of(graph, id, self.warm));
+        let kind = *kind.or_insert_with(|| kind_of(graph, id));
         self.ways.entry(kind).or_insert_with(|| Way::new(self.history.of_kind(kind)));
         let place = |file| self.directory.unwrap_or(Path::new("")).join(graph.path(file));
         let cost = match (action.cost, action.backend()) {
@@ -235,9 +232,9 @@ impl<'a> Estimates<'a> {
 }
 
 /// Names a way of compiling: the first eight bytes of the digest of its parts.
-fn kind_of(graph: &ActionGraph, id: ActionId, warm: bool) -> CompileKind {
+fn kind_of(graph: &ActionGraph, id: ActionId) -> CompileKind {
     let action = graph.action(id);
-    let mut text = format!("{}\0{}\0", action.kind().name(), if warm { "warm" } else { "" });
+    let mut text = format!("{}\0", action.kind().name());
     let words: &[String] = match action.prefix {
         Some(prefix) => graph.prefix_words(prefix),
         None => action.args.get(..1).unwrap_or_default(),

@@ -10,13 +10,13 @@ use std::thread;
 use std::time::Duration;
 
 use distlto_executor::cancel::Cancel;
-use distlto_executor::execute::spawn::LocalSpawner;
+use distlto_executor::execute::spawn::PLAIN;
 use distlto_executor::run::{Arrival, Arrivals, Hooks, Made, RunOptions, arrivals, run_arriving};
 use distlto_planner::graph::{ActionGraph, ActionId};
 use distlto_record::progress::Silent;
 use distlto_record::report::{Failure, Outcome, Report};
 
-use crate::forkserver::support::tool;
+use crate::support::tool;
 
 /// A test fails after this time rather than wait for ever.
 pub const PATIENCE: Duration = Duration::from_secs(120);
@@ -77,11 +77,7 @@ impl Place {
     }
 
     pub fn options<'a>(&'a self, cancel: &'a Cancel) -> RunOptions<'a> {
-        RunOptions {
-            directory: Some(self.0.path()),
-            jobs: 2,
-            ..RunOptions::new(&LocalSpawner, cancel, &Silent)
-        }
+        RunOptions { directory: Some(self.0.path()), jobs: 2, ..RunOptions::new(&PLAIN, cancel, &Silent) }
     }
 }
 

@@ -1,7 +1,7 @@
 // Compiled and linked at -O0.
 //# modules: 3
 //# flags: -O0
-//# otherwise: clang generates code at level 0, lld at level 2
+//# without graph: clang generates code at level 0, lld at level 2
 //# link: %objects -O0
 //# not for mingw: clang generates code at level 0, lld at level 2
 //--- main.c

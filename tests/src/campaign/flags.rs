@@ -1,8 +1,5 @@
-//! `campaign flags`: two small modules for a random machine with random flags, linked by lld in process, by its DTLTO and by
-//! distlto: the program is lld's, byte for byte, or the flag is refused by name.
-//!
-//! Some machines, and the lowest levels, lld in process tells otherwise than a compiler can be told: there the program may be
-//! another one.
+//! `campaign flags`: two small modules for a random machine with random flags, linked by lld in process and by distlto: the
+//! program is lld's, byte for byte.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::Result;
 
 use super::flag_groups::{GROUPS, Group, MACHINES};
 use super::links::{Request, each};
@@ -39,20 +36,13 @@ extern \"C\" int measured(const Shape *of) { return of->area() + of->edges(); }\
 /// Nothing is linked that has a start, `memcpy` or `sin`.
 const UNRESOLVED: &str = "-Wl,-e,first,--unresolved-symbols=ignore-all";
 
-/// Machines and flags of which lld in process tells its backends something else than clang does, as docs/reference.md says.
-const OTHERWISE: &[&str] = &["arm", "thumb", "riscv", "mips", "-O0"];
-
 /// How the programs of one way compare.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Counts {
     /// Those of lld in process.
     pub same: usize,
-    /// Another program of a served link, for a reason that is known.
-    pub otherwise: usize,
     /// Another program than either, or one where lld makes none.
     pub other: usize,
-    /// Refused, with the flag's name.
-    pub refused: usize,
     /// None where lld makes one.
     pub failed: usize,
 }
@@ -76,13 +66,9 @@ impl fmt::Display for Found {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { links, uncompiled, refused, ways, .. } = self;
         writeln!(formatter, "{links} links; clang refuses {uncompiled} more, and lld {refused} of them")?;
-        writeln!(
-            formatter,
-            "{:<20} {:>8} {:>10} {:>8} {:>16} {:>8}",
-            "way", "as lld", "otherwise", "other", "refused by name", "failed"
-        )?;
-        for (name, Counts { same, otherwise, other, refused, failed }) in ways {
-            writeln!(formatter, "{name:<20} {same:>8} {otherwise:>10} {other:>8} {refused:>16} {failed:>8}")?;
+        writeln!(formatter, "{:<20} {:>8} {:>8} {:>8}", "way", "as lld", "other", "failed")?;
+        for (name, Counts { same, other, failed }) in ways {
+            writeln!(formatter, "{name:<20} {same:>8} {other:>8} {failed:>8}")?;
         }
         Ok(())
     }
@@ -100,9 +86,7 @@ pub fn flags(request: &Request, toolchain: Toolchain) -> Result<Found> {
             for (name, counts) in one.ways {
                 let sum = all.ways.entry(name).or_default();
                 sum.same += counts.same;
-                sum.otherwise += counts.otherwise;
                 sum.other += counts.other;
-                sum.refused += counts.refused;
                 sum.failed += counts.failed;
             }
             for message in one.messages {
@@ -111,30 +95,6 @@ pub fn flags(request: &Request, toolchain: Toolchain) -> Result<Found> {
             }
         },
     )
-}
-
-/// Those of [`OTHERWISE`] by which the programs do not differ any more: there is one link for each.
-pub fn closed(request: &Request, toolchain: Toolchain) -> Result<Vec<&'static str>> {
-    let mut closed = Vec::new();
-    for &reason in OTHERWISE {
-        let machine = MACHINES.iter().find(|machine| machine.starts_with(reason)).unwrap_or(&MACHINES[0]);
-        let groups =
-            GROUPS.iter().find(|group| group.link.first().is_some_and(|word| word.starts_with(reason)));
-        let groups = groups.into_iter().collect();
-        // For MIPS programs with a fixed place differ alone.
-        let kind = if reason == "mips" { Kind::Fixed } else { Kind::Pie };
-        let draw = Draw { machine, kind, groups, compiled: [Vec::new(), Vec::new()] };
-        ensure!(draw.is_otherwise(), "{reason} is neither a machine nor a flag of a link");
-        let mut place = Place::create(request.directory.join(reason), toolchain)?;
-        ensure!(place.compile(&draw)?, "{reason}: clang does not compile");
-        let [lld, served] = [IN_PROCESS, SERVED].map(|way| place.link(&draw, way));
-        match (lld?, served?) {
-            (Ok(lld), Ok(served)) if lld == served => closed.push(reason),
-            (Ok(_), Ok(_)) => {}
-            (Err(error), _) | (_, Err(error)) => bail!("{reason}: {error}"),
-        }
-    }
-    Ok(closed)
 }
 
 /// How a program is loaded.
@@ -155,25 +115,12 @@ struct Draw {
     compiled: [Vec<&'static str>; 2],
 }
 
-impl Draw {
-    /// Whether lld in process tells its backends something else than clang does.
-    fn is_otherwise(&self) -> bool {
-        let mut words = self.groups.iter().flat_map(|group| group.link).copied().chain([self.machine]);
-        words.any(|word| OTHERWISE.iter().any(|start| word.starts_with(start)))
-    }
-}
-
-fn draw(seed: u64, has_dtlto: bool) -> Draw {
+fn draw(seed: u64) -> Draw {
     let mut random = Random::new(seed);
-    let is_known = |name: &str| !has_dtlto && OTHERWISE.iter().any(|start| name.starts_with(start));
-    let machines: Vec<&str> = MACHINES.iter().copied().filter(|machine| !is_known(machine)).collect();
     let machine =
-        if random.chance(40) { None } else { random.pick(&machines).copied() }.unwrap_or(MACHINES[0]);
+        if random.chance(40) { None } else { random.pick(MACHINES).copied() }.unwrap_or(MACHINES[0]);
     let kind = random.weighed(Kind::Shared, &[(25, Kind::Pie), (25, Kind::Fixed)]);
-    let fits = |group: &&Group| {
-        let mut words = group.link.iter();
-        group.machines.iter().any(|start| machine.starts_with(start)) && !words.any(|word| is_known(word))
-    };
+    let fits = |group: &&Group| group.machines.iter().any(|start| machine.starts_with(start));
     let fit: Vec<&Group> = GROUPS.iter().filter(fits).collect();
     let number = random.between(0, 4);
     // Its driver makes position-independent programs whatever it is told.
@@ -198,7 +145,7 @@ struct Place {
 type Made = Result<Vec<u8>, String>;
 
 fn link(request: &Request, toolchain: Toolchain, seed: u64) -> Result<Found> {
-    let draw = draw(seed, toolchain.has_dtlto());
+    let draw = draw(seed);
     let mut place = Place::create(request.directory.join(format!("flags-{seed}")), toolchain)?;
     let mut found = Found::default();
     if place.compile(&draw)? {
@@ -303,12 +250,10 @@ impl Place {
         match (&made, &in_process) {
             (Ok(made), Ok(linked)) if made == linked => counts.same = 1,
             (Err(_), Err(_)) => counts.same = 1,
-            (Ok(_), Ok(_)) if draw.is_otherwise() => counts.otherwise = 1,
             (Ok(_), _) => {
                 counts.other = 1;
                 tell("another program", in_process.as_ref().err().map_or("", String::as_str));
             }
-            (Err(error), _) if names_a_flag(error, draw) => counts.refused = 1,
             (Err(error), _) => {
                 counts.failed = 1;
                 tell("no program", error);
@@ -317,10 +262,4 @@ impl Place {
         found.ways.insert(SERVED.name, counts);
         Ok(())
     }
-}
-
-/// Whether a complaint says which flag it is about.
-fn names_a_flag(error: &str, draw: &Draw) -> bool {
-    let mut words = draw.groups.iter().flat_map(|group| group.link);
-    words.any(|word| word.rsplit(',').next().is_some_and(|last| error.contains(last)))
 }

@@ -1,12 +1,10 @@
 //! `cargo xtask bench executor`: how well the executor uses a machine.
 //!
-//! The makespan of a link's backends against its lower bound, against command-line order and against ninja; warm compilers
-//! against plain ones; early launch; the cache. Ratios are those of one run each, medians are shown.
+//! The makespan of a link's backends against its lower bound, against command-line order and against ninja; early launch. Ratios are those of one run each, medians are shown.
 
 mod early;
 mod makespan;
 mod spans;
-mod warm;
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -51,9 +49,6 @@ pub fn executor(runs: usize, jobs: Option<usize>) -> Result<()> {
     let (libgit2, small) = (program::libgit2()?, program::small(400)?);
     println!("the executor, {jobs} jobs, medians of {runs} runs, {}", machine());
     makespan::makespan(&libgit2, &tools, runs)?;
-    for program in [&libgit2, &small] {
-        warm::warm(program, &tools, runs)?;
-    }
     for program in [&libgit2, &small] {
         early::early(program, &tools, runs)?;
     }

@@ -33,7 +33,7 @@ Description: distributed ThinLTO for any build system
  it: in parallel here, on engines of remote execution, or by make, ninja, Bazel
  or Buck2. After an edit, backends run again only where their inputs changed.
  .
- This package has the programs, the library that keeps compilers warm, the
+ This package has the programs, the library that linkers load, the
  DTLTO plugin, and the rules that build files load.
 ";
 

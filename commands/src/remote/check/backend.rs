@@ -15,7 +15,7 @@ use distlto_executor::execute::cc1::Cc1Commands;
 use distlto_executor::execute::drivers::Drivers;
 use distlto_executor::execute::local::Local;
 use distlto_executor::execute::process::GRACE;
-use distlto_executor::execute::spawn::LocalSpawner;
+use distlto_executor::execute::spawn::PLAIN;
 use distlto_executor::job::Job;
 use distlto_executor::output::Role;
 use distlto_executor::schedule::Site;
@@ -189,7 +189,7 @@ fn run(
     place: &Path,
     cancel: &Cancel,
 ) -> Result<(), CheckError> {
-    let runner = ToolRunner { spawner: &LocalSpawner, cancel, directory: Some(place) };
+    let runner = ToolRunner { spawner: &PLAIN, cancel, directory: Some(place) };
     let words: Vec<Word> = [compiler].iter().chain(words).map(|word| word.as_bytes().to_vec()).collect();
     let ended = runner.run(&words).map_err(|error| format!("{compiler}: {error}"));
     let failed = |why| CheckError::Here { what, why };
@@ -208,13 +208,13 @@ fn compile(
     cancel: &Cancel,
 ) -> Result<Result<Prepared, String>, CheckError> {
     let directory = Some(place);
-    let spawner = &LocalSpawner;
+    let spawner = &PLAIN;
     let (answers, digests, modules) =
         (Cc1Commands::default(), FileDigests::new(place), Modules::new(directory));
     let drivers = Drivers { answers: &answers, spawner, cancel, grace: GRACE, directory };
     let toolchains = Toolchains::new(None);
     let describer = Describer::new(&toolchains, &drivers, &digests, directory, platform);
-    let execute = &Local { spawner, cancel, grace: GRACE, directory, drivers: Some(&drivers) };
+    let execute = &Local { spawner, grace: GRACE, directory, drivers: Some(&drivers) };
     let describer = describer.as_ref();
     let context = Context {
         precise: None,
@@ -227,6 +227,7 @@ fn compile(
         digests: &digests,
         describer,
         caches: &[],
+        has_files: true,
     };
     let attempt = attempt::run(job, Site::Here, Duration::ZERO, &context);
     let why = |cause: &dyn std::error::Error| format!("{cause}\n{}", attempt.stderr);

@@ -25,21 +25,16 @@ type Row = (&'static str, Vec<[f64; 3]>);
 /// Measures and prints.
 pub fn makespan(program: &Program, tools: &Tools, runs: usize) -> Result<()> {
     let graphs = Graphs::new(program, tools)?;
-    let mut rows: [Row; 4] = [
-        ("distlto run", Vec::new()),
-        ("distlto run, compilers not kept warm", Vec::new()),
-        ("the same in command-line order", Vec::new()),
-        ("ninja", Vec::new()),
-    ];
+    let mut rows: [Row; 3] =
+        [("distlto run", Vec::new()), ("the same in command-line order", Vec::new()), ("ninja", Vec::new())];
     for run in 0..runs {
         eprintln!("makespan of {}: run {} of {runs}", program.name, run + 1);
         for place in 0..rows.len() {
             let way = (place + run) % rows.len();
             graphs.clean()?;
             let spans = match way {
-                0 => graphs.run(tools, &graphs.file, &[])?,
-                1 => graphs.run(tools, &graphs.file, &["--no-warm"])?,
-                2 => graphs.run(tools, &graphs.level, &["--no-warm"])?,
+                0 => graphs.run(tools, &graphs.file)?,
+                1 => graphs.run(tools, &graphs.level)?,
                 _ => graphs.ninja(tools)?,
             };
             ensure!(spans.count() == graphs.count, "{} of {} jobs ran", spans.count(), graphs.count);
@@ -104,10 +99,10 @@ impl Graphs {
         [".ninja_log", ".ninja_deps"].iter().try_for_each(|name| shell::remove(&self.ninja_dir().join(name)))
     }
 
-    fn run(&self, tools: &Tools, graph: &Path, options: &[&str]) -> Result<Spans> {
+    fn run(&self, tools: &Tools, graph: &Path) -> Result<Spans> {
         let trace = self.dir.join("makespan-trace.json");
         let mut command = Command::new(&tools.distlto);
-        command.args(["run", "-j", &tools.jobs.to_string(), "--trace"]).arg(&trace).args(options).arg(graph);
+        command.args(["run", "-j", &tools.jobs.to_string(), "--trace"]).arg(&trace).arg(graph);
         with_store(&mut command, &self.cache());
         measure(command.current_dir(&self.dir))?;
         Spans::of_trace(&trace, "opt", None)

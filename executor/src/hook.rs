@@ -1,6 +1,6 @@
 //! The library that is preloaded: where it lies, and the variable by which programs load it.
 //!
-//! Knows nothing of servers.
+//! Does not depend on what it does there.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;

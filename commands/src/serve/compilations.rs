@@ -1,0 +1,177 @@
+//! Compilations by the linker itself, on the threads that ask: each waits until the schedule lets it begin.
+//!
+//! The linker reports the end of each, with the object. Does not keep objects.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use distlto_executor::cause::Cause;
+use distlto_executor::execute::capture::Captured;
+use distlto_executor::execute::{Execute, Executed, ExecutionRequest};
+use distlto_executor::trace::Trace;
+use distlto_executor::undeclared::Undeclared;
+use distlto_prepare::io_error::IoError;
+use distlto_prepare::mutex::lock;
+use distlto_prepare::write::write_atomically;
+use distlto_record::action::EngineTimes;
+use distlto_record::report::{Measured, Span};
+
+use super::backends::{Shared, send};
+use super::link::read;
+use super::protocol::{Answer, Compiled};
+use super::socket::Caller;
+
+/// Interval of checks whether the run is cancelled.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// The compilations of one linker.
+pub struct Compilations<'a> {
+    caller: &'a Caller,
+    shared: &'a Mutex<Shared>,
+    /// Where the linker runs.
+    directory: PathBuf,
+    /// The linker's notes.
+    notes: Option<&'a File>,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// The numbers of the modules that wait, by their labels.
+    waiting: HashMap<String, usize>,
+    ended: HashMap<u32, (Compiled, Option<File>)>,
+    /// By the labels of their modules.
+    objects: HashMap<String, LinkerObject>,
+    is_gone: bool,
+    has_failed: bool,
+}
+
+/// An object that the linker has compiled.
+pub struct LinkerObject {
+    pub file: File,
+    /// What the linker printed meanwhile.
+    pub warnings: String,
+}
+
+impl<'a> Compilations<'a> {
+    pub fn new(
+        caller: &'a Caller,
+        shared: &'a Mutex<Shared>,
+        directory: &Path,
+        notes: Option<&'a File>,
+    ) -> Self {
+        let directory = std::path::absolute(directory).unwrap_or_default();
+        Self { caller, shared, directory, notes, state: Mutex::default(), changed: Condvar::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    /// A module is about to wait.
+    pub fn add(&self, label: &str, number: usize) {
+        self.lock().waiting.insert(label.to_owned(), number);
+    }
+
+    /// The linker has ended a compilation.
+    pub fn ended(&self, compiled: Compiled, object: Option<File>) {
+        self.lock().ended.insert(compiled.ticket, (compiled, object));
+        self.changed.notify_all();
+    }
+
+    /// The linker is gone.
+    pub fn end(&self) {
+        self.lock().is_gone = true;
+        self.changed.notify_all();
+    }
+
+    /// The object of a module, if the linker has compiled it.
+    pub fn take(&self, label: &str) -> Option<LinkerObject> {
+        self.lock().objects.remove(label)
+    }
+
+    /// Whether the linker has failed to compile a module, or has ended meanwhile. It reports that itself.
+    pub fn has_failed(&self) -> bool {
+        self.lock().has_failed
+    }
+
+    /// Waits for the end of a compilation; `None` if there will be none, or none is wanted.
+    fn wait(&self, ticket: u32, request: &ExecutionRequest<'_>) -> Option<(Compiled, Option<File>)> {
+        let mut state = self.lock();
+        loop {
+            if let Some(ended) = state.ended.remove(&ticket) {
+                return Some(ended);
+            }
+            if state.is_gone || request.cancel.is_cancelled() {
+                return None;
+            }
+            let waited = self.changed.wait_timeout(state, LOOK);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// What the linker read and printed besides while it compiled a module.
+    fn observed(&self, compiled: Compiled, begun: SystemTime) -> io::Result<(Undeclared, String)> {
+        let Some(notes) = self.notes else { return Ok((Undeclared::unobserved(), String::new())) };
+        if !compiled.is_noted {
+            return Ok(Default::default());
+        }
+        let mut trace = Trace::read(notes, &self.directory)?;
+        let backend = trace.backends.remove(&compiled.ticket).unwrap_or_default();
+        let trace = Trace { files: backend.files, is_cut: trace.is_cut, ..Trace::default() };
+        let nothing = || std::iter::empty();
+        let undeclared = Undeclared::of(&trace, (&self.directory, begun), nothing(), nothing());
+        Ok((undeclared, String::from_utf8_lossy(&backend.printed).into_owned()))
+    }
+}
+
+impl Execute for Compilations<'_> {
+    fn execute(&self, request: &ExecutionRequest<'_>) -> Result<Executed, Cause> {
+        let label = request.job.label;
+        let interrupted = || Cause::Interrupted { label: label.to_owned() };
+        let io = |source| Cause::Io { label: label.to_owned(), source };
+        let number = self.lock().waiting.remove(label);
+        let ticket = number.and_then(|number| lock(self.shared).modules[number].ticket.take());
+        // It has an answer already.
+        let ticket = ticket.ok_or_else(interrupted)?;
+        let (begun, at) = (Instant::now(), SystemTime::now());
+        send(self.caller, ticket, Answer::Compile).map_err(io)?;
+        let ended = self.wait(ticket, request);
+        let Some((compiled, Some(file))) = ended else {
+            self.lock().has_failed = true;
+            return Err(interrupted());
+        };
+        let measured = Measured {
+            wall: begun.elapsed(),
+            cpu: Some(Duration::from_micros(compiled.cpu_us)),
+            ..Measured::default()
+        };
+        let observed = self.observed(compiled, at).map_err(IoError::on("read", "the linker's notes"));
+        let (undeclared, warnings) = observed.map_err(io)?;
+        if let Some(output) = request.outputs.first() {
+            let object = file.try_clone().and_then(|file| read(Some(file)));
+            let object = object.map_err(IoError::on("read", "an object of the linker")).map_err(io)?;
+            write_atomically(&output.file, &object).map_err(io)?;
+        }
+        self.lock().objects.insert(label.to_owned(), LinkerObject { file, warnings });
+        Ok(Executed {
+            status: ExitStatus::from_raw(0),
+            stdout: Captured::default(),
+            stderr: Captured::default(),
+            measured,
+            span: Span::since(begun),
+            interrupted: false,
+            worker: None,
+            times: EngineTimes::default(),
+            kept: false,
+            undeclared,
+        })
+    }
+}

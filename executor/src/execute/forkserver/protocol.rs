@@ -1,1 +1,0 @@
-../../../../hook/src/protocol.rs

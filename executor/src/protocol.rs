@@ -1,0 +1,1 @@
+../../hook/src/protocol.rs
