@@ -364,6 +364,11 @@ impl Service<'_> {
             let found = found.enumerate().map(|(at, module)| records.kept(first + at, module)).collect();
             reporter.record_more_actions(found);
             let root = directory.as_deref().unwrap_or(Path::new("."));
+            let objects = session.objects(root);
+            served
+                .printed
+                .iter()
+                .for_each(|(object, bytes, measured)| objects.keep_bytes(object, bytes, *measured));
             let observed = ended.filter(|_| self.is_observed);
             let read = observed.map(|ended| {
                 let mut read =

@@ -10,7 +10,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use distlto_tests::distlto;
 use distlto_tests::folder::Folder;
-use distlto_tests::run::{succeed, told};
+use distlto_tests::run::{fail, succeed, told};
 use distlto_tests::toolchain::Toolchain;
 
 /// Modules that import from each other.
@@ -226,6 +226,26 @@ fn warnings_of_a_backend_come_with_its_object() -> Result<()> {
     fs::remove_file(link.folder.path.join("P"))?;
     let (ran, again) = link.link()?;
     ensure!(ran == 0 && is_warned(&again), "{ran} backends ran: {again}");
+    link.is_as_alone()
+}
+
+/// lld goes on after an error of a backend, and makes an object.
+#[test]
+fn an_object_of_an_error_is_not_kept() -> Result<()> {
+    let link = Link::create("error", &[])?;
+    link.module(
+        1,
+        "int f2(int); int f1(int x) { __asm__ volatile(\"no_such_instruction\"); return f2(x); }",
+    )?;
+    for _ in 0..2 {
+        let mut command = Command::new(distlto::binary()?);
+        command.args(["link", "--"]).args(link.words("P")?).current_dir(&link.folder.path);
+        let (_, said) = fail(command.env("XDG_CACHE_HOME", link.cache()))?;
+        ensure!(said.contains("invalid instruction mnemonic"), "{said}");
+        ensure!(!link.folder.path.join("P").exists(), "there is a program");
+    }
+    link.module(1, "int f2(int); int f1(int x) { return f2(x); }")?;
+    link.link()?;
     link.is_as_alone()
 }
 

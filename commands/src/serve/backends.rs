@@ -15,7 +15,7 @@ use distlto_executor::execute::Execute;
 use distlto_executor::process_stat::resident;
 use distlto_executor::run::{self, Hooks, Made};
 use distlto_executor::schedule::Policy;
-use distlto_planner::digests::Digest;
+use distlto_planner::digests::{Digest, FileDigests};
 use distlto_planner::graph::ActionId;
 use distlto_planner::keep::ModulePlaces;
 use distlto_planner::state::Place;
@@ -50,6 +50,9 @@ pub struct Shared {
     pub is_over: bool,
     /// Whether the linker begins anew, without stable names.
     pub is_anew: bool,
+    /// Objects whose compilation printed something. After an error lld goes on, and makes an object like any other: whether
+    /// it was one shows when the linker has ended.
+    pub printed: Vec<(RecordedObject, Vec<u8>, Measured)>,
     pub error: Option<LinkError>,
     pub asked: Option<Instant>,
     pub answered: Option<Instant>,
@@ -167,20 +170,28 @@ pub fn keep_objects(answering: &Answering<'_>, shared: &Mutex<Shared>, objects: 
 fn keep_object(answering: &Answering<'_>, shared: &Mutex<Shared>, new: NewObject) -> Result<(), IoError> {
     let NewObject { action, number, file, measured } = new;
     let bytes = read(Some(file)).map_err(IoError::on("read", "an object of the linker"))?;
-    let object = {
-        let shared = lock(shared);
-        let module = &shared.modules[number];
-        let name = ModulePlaces::of(answering.session.directory, &module.label).object;
-        let files = vec![(name, Digest::of(&bytes).to_string())];
-        let took_us = microseconds(measured.wall);
-        RecordedObject { took_us, ..RecordedObject::with_files(module, files, answering.digests)? }
-    };
-    if !object.key.is_empty() {
-        answering.objects.keep_bytes(&object, &bytes, measured);
+    let Answering { session, objects, digests, .. } = answering;
+    let object = recorded(session.directory, &lock(shared).modules[number], (&bytes, measured), digests)?;
+    session.reporter.wrote(action, object.files.clone());
+    if object.warnings.is_empty() && !object.is_unseen {
+        objects.keep_bytes(&object, &bytes, measured);
+    } else {
+        lock(shared).printed.push((object.clone(), bytes, measured));
     }
-    answering.session.reporter.wrote(action, object.files.clone());
     lock(shared).modules[number].object = Some(object);
     Ok(())
+}
+
+fn recorded(
+    state: &str,
+    module: &LinkModule,
+    (bytes, measured): (&[u8], Measured),
+    digests: &FileDigests,
+) -> Result<RecordedObject, IoError> {
+    let name = ModulePlaces::of(state, &module.label).object;
+    let files = vec![(name, Digest::of(bytes).to_string())];
+    let took_us = microseconds(measured.wall);
+    Ok(RecordedObject { took_us, ..RecordedObject::with_files(module, files, digests)? })
 }
 
 /// Gives the linker each object as it is made, and records it.

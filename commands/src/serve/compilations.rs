@@ -154,7 +154,9 @@ impl Execute for Compilations<'_> {
             ..Measured::default()
         };
         let observed = self.observed(compiled, at).map_err(IoError::on("read", "the linker's notes"));
-        let (undeclared, warnings) = observed.map_err(io)?;
+        let (mut undeclared, warnings) = observed.map_err(io)?;
+        // The object may be that of an error, which caches must not have.
+        undeclared.is_more |= !request.outputs.is_empty() && !warnings.is_empty();
         if let Some(output) = request.outputs.first() {
             let object = file.try_clone().and_then(|file| read(Some(file)));
             let object = object.map_err(IoError::on("read", "an object of the linker")).map_err(io)?;

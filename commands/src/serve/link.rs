@@ -24,6 +24,7 @@ use distlto_prepare::io_error::IoError;
 use distlto_prepare::mutex::lock;
 use distlto_prepare::threads;
 use distlto_record::progress::{Progress, ProgressEvent};
+use distlto_record::report::Measured;
 use distlto_record::why::Change;
 
 use super::answering::{Anew, Answering};
@@ -55,12 +56,20 @@ pub struct Served {
     pub asked: Option<Instant>,
     /// When the last answer was given, if any was.
     pub answered: Option<Instant>,
+    /// Objects that count if the linker has succeeded.
+    pub printed: Vec<(RecordedObject, Vec<u8>, Measured)>,
 }
 
 impl Served {
     /// A link that serving has failed.
     pub fn broken(error: LinkError) -> Self {
-        Self { modules: Vec::new(), outcome: Outcome::Broken(error), asked: None, answered: None }
+        Self {
+            modules: Vec::new(),
+            outcome: Outcome::Broken(error),
+            asked: None,
+            answered: None,
+            printed: Vec::new(),
+        }
     }
 }
 
@@ -125,6 +134,7 @@ impl Answering<'_> {
             },
             asked: shared.asked,
             answered: shared.answered,
+            printed: shared.printed,
         }
     }
 }

@@ -154,6 +154,7 @@ impl Objects<'_> {
 
     /// Keeps the bytes of an object that the linker has compiled.
     pub fn keep_bytes(&self, object: &RecordedObject, bytes: &[u8], measured: Measured) {
+        // The key is empty if not all inputs are known.
         let (Some(store), Some(key)) = (self.store, self.key_of(object)) else { return };
         let result = NewResult {
             module: &object.label,
