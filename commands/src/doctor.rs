@@ -31,7 +31,7 @@ const TOOL: u8 = 7;
 
 /// Say what is seen here, and whether links by distlto will work
 ///
-/// Compiler, linker and fork server are tried on some lines of C; memory, processors, make's jobserver, the links that run at
+/// Compiler and linker are tried on some lines of C; memory, processors, make's jobserver, the links that run at
 /// the moment, the folder of states, the cache and the configured servers are looked at. The exit code is 0 if links can work, and otherwise the one that they
 /// would end with: 7 if a compiler or linker is missing or too old. A cache or jobserver that cannot be used is WRONG, and
 /// links work without it.
