@@ -379,7 +379,7 @@ fn compile(
         staging: &StagingArea::new(directory, None),
         digests: &digests,
         caches: &[],
-        has_files: true,
+        is_linker: false,
     };
     let Results { store, engine } = results;
     let engine = engine.as_ref();

@@ -51,8 +51,8 @@ pub struct Context<'a> {
     pub caches: &'a [&'a dyn ResultCache],
     /// Knowledge of precise keys, and the tools of import steps; `None` where they are not used.
     pub precise: Option<(&'a Precise, ImportSteps<'a>)>,
-    /// Whether jobs have files of their own. A linker compiles modules that it has loaded, and has the objects.
-    pub has_files: bool,
+    /// Whether a linker compiles on this machine: modules that it has loaded, to objects that are right as they are.
+    pub is_linker: bool,
 }
 
 /// The outcome of a job.
@@ -122,8 +122,11 @@ fn attempt(
     if context.cancel.is_cancelled() {
         return Err(interrupted());
     }
-    if !context.has_files {
-        return execute_alone(job, site, estimate, context, outcome);
+    if context.is_linker && context.describer.is_none() {
+        let cancel = context.cancel;
+        let request =
+            ExecutionRequest { job, described: None, outputs: &[], site, estimate, anew: false, cancel };
+        return execute_in_linker(&request, context, outcome);
     }
     let begun = Instant::now();
     let expected = check_inputs(job, context);
@@ -170,18 +173,13 @@ fn attempt(
     result.map(drop)
 }
 
-/// Executes a job that has no files.
-fn execute_alone(
-    job: &Job<'_>,
-    site: Site,
-    estimate: Duration,
+/// Executes a job that needs no files: nothing is verified or cached by content.
+fn execute_in_linker(
+    request: &ExecutionRequest<'_>,
     context: &Context<'_>,
     outcome: &mut JobAttempt,
 ) -> Result<(), Cause> {
-    let cancel = context.cancel;
-    let request =
-        ExecutionRequest { job, described: None, outputs: &[], site, estimate, anew: false, cancel };
-    let mut executed = context.execute.execute(&request)?;
+    let mut executed = context.execute.execute(request)?;
     outcome.phases.command = Some(executed.span);
     outcome.stderr = executed.stderr.text();
     outcome.origin = Origin::Ran;
@@ -359,7 +357,9 @@ impl VerifiedJob<'_> {
         if let Some(path) = self.changed_input().map_err(io)? {
             return Err(Refused::about(job.label)(Refusal::InputChanged { path }).into());
         }
-        self.check(executed.status, &executed.stderr)?;
+        if !self.context.is_linker || executed.worker.is_some() {
+            self.check(executed.status, &executed.stderr)?;
+        }
         self.fill().map_err(io)?;
         // Its key does not cover undeclared inputs.
         if undeclared.is_empty() {

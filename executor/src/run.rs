@@ -338,7 +338,7 @@ fn in_context<T>(options: &RunOptions<'_>, then: impl FnOnce(&Context<'_>) -> T)
         describer,
         caches,
         precise,
-        has_files: linker.is_none() || !caches.is_empty(),
+        is_linker: linker.is_some(),
     };
     then(&context)
 }

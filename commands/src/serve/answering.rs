@@ -109,15 +109,15 @@ impl Answering<'_> {
             parts: Some(parts),
             ..LinkModule::default()
         };
-        self.names(&mut module, question, bytes);
+        self.add_question(&mut module, question, bytes);
         // In the order of their contents.
         let why = self.action_records().why(&module, &contents);
         module.imports.sort_unstable();
         Ok((module, why))
     }
 
-    /// Notes on a module what its linker asked for.
-    pub fn names(&self, module: &mut LinkModule, question: &Question<'_>, shard: &[u8]) {
+    /// Adds the linker's question to a module's record, so that the next link can open the object.
+    pub fn add_question(&self, module: &mut LinkModule, question: &Question<'_>, shard: &[u8]) {
         if self.compilation.linker.is_none() {
             return;
         }

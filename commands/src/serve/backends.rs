@@ -50,8 +50,8 @@ pub struct Shared {
     pub is_over: bool,
     /// Whether the linker begins anew, without stable names.
     pub is_anew: bool,
-    /// Objects whose compilation printed something. After an error lld goes on, and makes an object like any other: whether
-    /// it was one shows when the linker has ended.
+    /// Objects whose compilation printed text, perhaps an error. lld writes an object after an error too, so these objects
+    /// count only after the linker has succeeded.
     pub printed: Vec<(RecordedObject, Vec<u8>, Measured)>,
     pub error: Option<LinkError>,
     pub asked: Option<Instant>,

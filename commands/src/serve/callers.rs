@@ -271,7 +271,7 @@ impl<'a> Shared<'a> {
         self.serve(caller, process, notes, *asking)
     }
 
-    /// What has to be known of a link before its linker begins, if that compiles its modules.
+    /// The settings of a link whose linker compiles; the list of kept objects needs them first.
     fn settings(
         &self,
         session: &Session<'_>,
@@ -489,7 +489,7 @@ struct Answered {
     start: Start,
 }
 
-/// What is known of a link before its linker asks.
+/// A link's settings and its last record.
 struct LinkSettings {
     digests: FileDigests,
     identity: Identity,

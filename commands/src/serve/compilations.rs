@@ -56,7 +56,7 @@ struct State {
 /// An object that the linker has compiled.
 pub struct LinkerObject {
     pub file: File,
-    /// What the linker printed meanwhile.
+    /// The text that the linker printed during the compilation.
     pub warnings: String,
 }
 
@@ -117,7 +117,7 @@ impl<'a> Compilations<'a> {
         }
     }
 
-    /// What the linker read and printed besides while it compiled a module.
+    /// Returns the further reads and the printed text of a compilation.
     fn observed(&self, compiled: Compiled, begun: SystemTime) -> io::Result<(Undeclared, String)> {
         let Some(notes) = self.notes else { return Ok((Undeclared::unobserved(), String::new())) };
         if !compiled.is_noted {

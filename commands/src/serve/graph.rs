@@ -79,7 +79,7 @@ impl Answers {
                     resolved = file;
                     continue;
                 }
-                // The linker keeps what it compiles itself.
+                // Objects of the linker itself are not kept.
                 Received::Packet(bytes, _) if Compiled::from_bytes(bytes).is_some() => continue,
                 Received::Packet(bytes, shard) => (bytes, shard),
                 Received::Nothing => continue,

@@ -207,7 +207,7 @@ impl<'scope> Hearing<'scope, '_, '_> {
                 }
                 Received::Packet(bytes, mut object) if Compiled::from_bytes(bytes).is_some() => {
                     let compiled = self.linker.zip(Compiled::from_bytes(bytes));
-                    // Another one was to be the linker's own.
+                    // Without a schedule nobody waits for it.
                     compiled.into_iter().for_each(|(linker, compiled)| linker.ended(compiled, object.take()));
                     continue;
                 }
@@ -329,7 +329,7 @@ impl<'scope> Hearing<'scope, '_, '_> {
         }
         let archive = self.files.archive_of(id).map(|(archive, offset)| (archive.to_owned(), offset));
         let mut module = LinkModule { flags, ..LinkModule::kept(id, label, archive, key, object) };
-        self.answering.names(&mut module, question, bytes);
+        self.answering.add_question(&mut module, question, bytes);
         self.give_kept(question.ticket, module, &file).map_err(Miss::Failed)
     }
 
@@ -353,7 +353,7 @@ impl<'scope> Hearing<'scope, '_, '_> {
         Err(IoError::on("use", "the store")(std::io::Error::other(what)).into())
     }
 
-    /// Adds the modules whose objects the linker has opened by itself; whether all these objects are whole.
+    /// Adds the modules whose objects the linker opened from the list. Returns whether all these objects are undamaged.
     fn take_opened(&mut self) -> Result<bool, LinkError> {
         let answering = self.answering;
         let Some(notes) = answering.notes.filter(|_| answering.compilation.linker.is_some()) else {
@@ -369,9 +369,7 @@ impl<'scope> Hearing<'scope, '_, '_> {
         for (id, object) in opened {
             let archive = self.files.archive_of(&id).map(|(archive, offset)| (archive.to_owned(), offset));
             let (label, key) = (object.label.clone(), object.key.clone());
-            let mut module = LinkModule::kept(&id, label, archive, key, object.clone());
-            module.asked.clone_from(&object.asked);
-            modules.push(module);
+            modules.push(LinkModule::kept(&id, label, archive, key, object.clone()));
         }
         lock(self.shared).modules.extend(modules);
         Ok(true)
@@ -449,7 +447,7 @@ impl<'scope> Hearing<'scope, '_, '_> {
             found.object.set_inputs(content, shard);
             answering.objects.keep_again(&found);
             let mut module = LinkModule { flags, ..LinkModule::kept(id, label, archive, key, found.object) };
-            answering.names(&mut module, question, bytes);
+            answering.add_question(&mut module, question, bytes);
             return self.give_kept(question.ticket, module, &found.file).map_err(Miss::Failed);
         }
         let Content { digest, parts, imports: contents } = content.unwrap_or_default();
@@ -491,7 +489,7 @@ impl<'scope> Hearing<'scope, '_, '_> {
             ..LinkModule::default()
         };
         linked.parts = (!linked.content.is_empty()).then_some(parts);
-        answering.names(&mut linked, question, bytes);
+        answering.add_question(&mut linked, question, bytes);
         // In the order of their contents.
         let why = answering.action_records().why(&linked, &contents);
         linked.imports.sort_unstable();

@@ -23,7 +23,7 @@ pub struct LinkModule {
     pub archive: Option<(String, usize)>,
     /// The key of its object.
     pub key: String,
-    /// What its linker asked for, and the short digest of the link's settings.
+    /// The linker's key with the hash of the shard, and the short digest of the link's settings.
     pub asked: String,
     pub identity: String,
     /// The digest of its compiler's inputs.

@@ -33,8 +33,8 @@ const HEADER: &str = "distlto modules 1\n";
 pub struct RecordedObject {
     /// The object's key; empty if not all inputs are known.
     pub key: String,
-    /// What its linker asked for ([`kept`](super::kept)), and the short digest of the link's settings; empty if another
-    /// link has made it.
+    /// The linker's key with the hash of the shard ([`kept`](super::kept)), and the short digest of the link's settings. Both
+    /// are empty if a compiler made the object.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub asked: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]

@@ -155,7 +155,10 @@ impl Objects<'_> {
     /// Keeps the bytes of an object that the linker has compiled.
     pub fn keep_bytes(&self, object: &RecordedObject, bytes: &[u8], measured: Measured) {
         // The key is empty if not all inputs are known.
-        let (Some(store), Some(key)) = (self.store, self.key_of(object)) else { return };
+        let (Some(store), Some(key), Some(output)) = (self.store, self.key_of(object), object.output())
+        else {
+            return;
+        };
         let result = NewResult {
             module: &object.label,
             outputs: &[],
@@ -165,7 +168,7 @@ impl Objects<'_> {
             is_unobserved: object.is_unseen,
             note: &note(object),
         };
-        store.put_object(&key, &object.files[0].0, bytes, &result);
+        store.put_object(&key, output, bytes, &result);
     }
 
     /// Keeps an object that was found under another key.

@@ -37,7 +37,7 @@ use distlto_prepare::prune::space;
 use super::{Hit, ResultCache};
 use crate::cancel::Cancel;
 use crate::describe::Described;
-use crate::output::{Output, Role};
+use crate::output::Output;
 use crate::result::{ActionResult, Key, NewResult, OutputFile};
 pub use archive::Transferred;
 use eviction::Evictor;
@@ -212,15 +212,11 @@ impl Cache {
         self.blobs.root().join(BLOBS)
     }
 
-    /// Keeps the bytes of an object under a key, as [`Cache::put`] keeps a result. `outputs` and standard error of `result`
-    /// are empty.
-    pub fn put_object(&self, key: &Key, name: &str, bytes: &[u8], result: &NewResult<'_>) {
+    /// Keeps an object with these bytes under a key, as [`Cache::put`] keeps a result. `result` has no outputs.
+    pub fn put_object(&self, key: &Key, output: OutputFile, bytes: &[u8], result: &NewResult<'_>) {
         let _ = self.putting(|| {
-            let digest = sha256(bytes);
-            let size = bytes.len() as u64;
-            let mut taken = if self.blobs.keep(&digest, bytes)? { space(size) } else { 0 };
-            let (role, name) = (Role::Object, name.to_owned());
-            let output = OutputFile { role, name, digest, size, executable: false };
+            let digest = output.digest;
+            let mut taken = if self.blobs.keep(&digest, bytes)? { space(output.size) } else { 0 };
             let record = Self::record_of(result, vec![output]);
             taken += self.keep_record(key, &record)?;
             blobs::used_now(&self.blobs.file(BLOBS, &digest));

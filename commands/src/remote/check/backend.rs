@@ -227,7 +227,7 @@ fn compile(
         digests: &digests,
         describer,
         caches: &[],
-        has_files: true,
+        is_linker: false,
     };
     let attempt = attempt::run(job, Site::Here, Duration::ZERO, &context);
     let why = |cause: &dyn std::error::Error| format!("{cause}\n{}", attempt.stderr);
