@@ -124,6 +124,16 @@ macro_rules! interpose_open {
             if let Some(file) = own(path, flags) {
                 return file;
             }
+            let note = |is_open| {
+                if trace::is_on() && !path.is_null() {
+                    kept_errno(|| opened(&at(interpose_open!(@ $($directory)?), bytes(path)), flags, is_open));
+                }
+            };
+            // A process that is killed in the call does not note the new file after it.
+            let is_new = flags & libc::O_EXCL != 0;
+            if is_new {
+                note(true);
+            }
             // SAFETY: a function of this name has this type, but for being variadic, and the caller its contract.
             let file = unsafe {
                 let real = std::mem::transmute::<
@@ -132,8 +142,8 @@ macro_rules! interpose_open {
                 >(REAL.find());
                 real($($directory,)? path, flags, mode)
             };
-            if trace::is_on() && !path.is_null() {
-                kept_errno(|| opened(&at(interpose_open!(@ $($directory)?), bytes(path)), flags, file >= 0));
+            if !is_new {
+                note(file >= 0);
             }
             file
         }

@@ -316,14 +316,15 @@ fn number_of<'t>(text: &'t str, id: &str) -> Option<&'t str> {
 }
 
 /// An entry as lld's keys have it: modules without paths, flags without [`SPLIT`], and linkages of definitions in the own
-/// module alone. All that a backend imports is available externally to it.
+/// module alone. All that a backend imports is available externally to it. Whether a symbol is local to the program counts
+/// only where the module refers to it.
 fn what_keys_say(entry: &str, own: &str) -> String {
     if let Some(flags) = entry.strip_prefix("flags: ").and_then(|flags| flags.parse::<u64>().ok()) {
         return format!("flags: {}", flags & !SPLIT);
     }
     match entry.starts_with("module: ") {
         true => entry.split_once("hash: ").map_or(entry, |(_, hash)| hash).to_owned(),
-        false => without_linkages(entry, own),
+        false => without_linkages(entry, own).replace("dsoLocal: 1", "dsoLocal: 0"),
     }
 }
 
