@@ -23,6 +23,8 @@ const KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
 pub struct Trace {
     /// Its file operations, in their order.
     pub files: Vec<(FileNote, PathBuf)>,
+    /// New files that it was about to make.
+    pub creating: Vec<PathBuf>,
     /// The variables that it asked for, with the values that it found.
     pub variables: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
     /// The standard streams that it wrote to.
@@ -98,6 +100,7 @@ impl Trace {
                 Note::Read => trace.files.push((FileNote::Read, path())),
                 Note::Absent => trace.files.push((FileNote::Absent, path())),
                 Note::Written => trace.files.push((FileNote::Written, path())),
+                Note::Creating => trace.creating.push(path()),
                 Note::Printed => trace.printed.extend(text.first().map(|digit| digit.wrapping_sub(b'0'))),
                 Note::Input => trace.has_input = true,
                 Note::Kept => trace.kept.extend(

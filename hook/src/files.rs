@@ -124,15 +124,10 @@ macro_rules! interpose_open {
             if let Some(file) = own(path, flags) {
                 return file;
             }
-            let note = |is_open| {
-                if trace::is_on() && !path.is_null() {
-                    kept_errno(|| opened(&at(interpose_open!(@ $($directory)?), bytes(path)), flags, is_open));
-                }
-            };
+            let is_noted = trace::is_on() && !path.is_null();
             // A process that is killed in the call does not note the new file after it.
-            let is_new = flags & libc::O_EXCL != 0;
-            if is_new {
-                note(true);
+            if is_noted && flags & libc::O_EXCL != 0 {
+                trace::note(Note::Creating, &at(interpose_open!(@ $($directory)?), bytes(path)));
             }
             // SAFETY: a function of this name has this type, but for being variadic, and the caller its contract.
             let file = unsafe {
@@ -142,8 +137,8 @@ macro_rules! interpose_open {
                 >(REAL.find());
                 real($($directory,)? path, flags, mode)
             };
-            if !is_new {
-                note(file >= 0);
+            if is_noted {
+                kept_errno(|| opened(&at(interpose_open!(@ $($directory)?), bytes(path)), flags, file >= 0));
             }
             file
         }

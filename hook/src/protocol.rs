@@ -12,7 +12,7 @@
 /// Names the inherited descriptor of memory for notes, where no service is asked.
 pub const NOTES: &str = "DISTLTO_NOTES_FD";
 /// The version of the messages.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 /// The socket in that folder, a `SOCK_SEQPACKET` one (unix(7)): each message is one packet.
 pub const SERVICE_SOCKET: &str = "socket";
@@ -291,6 +291,8 @@ pub enum Note {
     Absent,
     /// Opened it for writing, or renamed a file to it.
     Written,
+    /// Is about to make it as a new file, which may fail.
+    Creating,
     /// Made it its working directory.
     Directory,
     /// Asked for an environment variable: `NAME=value`, or `NAME` for one that is not set.
@@ -313,6 +315,7 @@ impl Note {
             Self::Read => b'r',
             Self::Absent => b'a',
             Self::Written => b'w',
+            Self::Creating => b'c',
             Self::Directory => b'd',
             Self::Variable => b'v',
             Self::Printed => b'p',
@@ -324,7 +327,7 @@ impl Note {
 
     /// As found; `None` for one that is not whole.
     pub fn from_byte(byte: u8) -> Option<Self> {
-        let files = [Self::Read, Self::Absent, Self::Written, Self::Directory];
+        let files = [Self::Read, Self::Absent, Self::Written, Self::Creating, Self::Directory];
         let others = [Self::Variable, Self::Printed, Self::Input, Self::Kept, Self::Backend];
         files.into_iter().chain(others).find(|note| note.to_byte() == byte)
     }

@@ -283,7 +283,7 @@ fn unfinished(output: &Path, observed: &[Observed]) -> HashSet<PathBuf> {
     let output = std::path::absolute(output).unwrap_or_default();
     let begins = [output.as_os_str().as_bytes(), b".tmp"].concat();
     let traces = observed.iter().filter_map(|seen| seen.trace().ok());
-    let written = traces.flat_map(|trace| trace.files).filter(|(note, _)| *note == FileNote::Written);
-    let named = written.map(|(_, path)| path).filter(|path| path.as_os_str().as_bytes().starts_with(&begins));
+    let made = traces.flat_map(|trace| trace.creating);
+    let named = made.filter(|path| path.as_os_str().as_bytes().starts_with(&begins));
     named.filter(|path| path.exists()).collect()
 }
