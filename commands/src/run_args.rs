@@ -16,7 +16,7 @@ use distlto_prepare::private::{self, Reach};
 use distlto_prepare::warning::warn;
 
 use distlto_executor::cache::nearest_first;
-use distlto_executor::cache::store::limits::{parse_age, parse_memory, parse_size};
+use distlto_executor::cache::store::limits::{default_size, parse_age, parse_memory, parse_size};
 use distlto_executor::cache::store::{Cache, CacheLimits};
 use distlto_executor::cancel::Cancel;
 use distlto_executor::describe::Toolchains;
@@ -53,7 +53,7 @@ pub struct CacheArgs {
     /// another user than you and root, or that others can write to. See docs/caches.md.
     #[arg(long, env = "DISTLTO_CACHE_SHARED", value_parser = BoolishValueParser::new(), hide_short_help = true)]
     pub cache_shared: bool,
-    /// Let the store grow to so many bytes [default: 10G]; K, M, G and T stand for powers of 1024
+    /// Let the store grow to so many bytes [default: a tenth of its disk, at least 10G]
     #[arg(long, value_name = "SIZE", value_parser = parse_size, env = "DISTLTO_CACHE_SIZE", hide_short_help = true)]
     pub cache_size: Option<u64>,
     /// Drop objects that were not used for so long from the store: 30d, 12h, 90m
@@ -275,8 +275,8 @@ impl CacheArgs {
     }
 
     fn open_in(&self, directory: &Path, cancel: &Cancel) -> Option<Cache> {
-        let limits =
-            CacheLimits { size: self.cache_size.or(CacheLimits::default().size), age: self.cache_age };
+        let size = self.cache_size.unwrap_or_else(|| default_size(directory));
+        let limits = CacheLimits { size: Some(size), age: self.cache_age };
         if !self.cache_shared
             && let Err(exposed) = private::claim(directory, Reach::Whole)
         {

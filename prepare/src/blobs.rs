@@ -12,6 +12,7 @@ use std::io::{self, Seek, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use data_encoding::HEXLOWER;
 use rustix::fs::{
@@ -247,11 +248,13 @@ pub fn last_used(found: &Metadata) -> Used {
     (found.atime(), found.atime_nsec()).max((found.mtime(), found.mtime_nsec()))
 }
 
+/// A use within this time after the last one is not noted, since each note is a write.
+pub const USE_GRAIN: Duration = Duration::from_secs(60);
+
 /// Notes for pruning that a file has been used, in its access time: mounts without `atime` keep explicit ones too.
-/// To the minute, since each note is a write.
 pub fn used(path: &Path, found: &Metadata) {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    if last_used(found).0.saturating_add(60) <= now.as_secs().cast_signed() {
+    if last_used(found).0.saturating_add(USE_GRAIN.as_secs().cast_signed()) <= now.as_secs().cast_signed() {
         // Age alone depends on it.
         let _ = touch(path, UTIME_OMIT);
     }

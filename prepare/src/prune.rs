@@ -145,12 +145,13 @@ impl Blobs {
 
     /// Removes files not used for `max_age`, then those not used for longest until at most `max_bytes` are left; among
     /// files of one time those of earlier directories first. `None` sets no limit. `go_on` may end it at any time; the
-    /// reported sizes of kept files are then too small.
+    /// reported sizes of kept files are then too small. Files used after `since` stay.
     pub fn prune(
         &self,
         parts: &[&str],
         max_bytes: Option<u64>,
         max_age: Option<Duration>,
+        since: Option<SystemTime>,
         go_on: GoOn<'_>,
     ) -> Result<PruneReport, IoError> {
         let mut report = PruneReport { temporaries: self.sweep()?, ..PruneReport::default() };
@@ -161,10 +162,12 @@ impl Blobs {
         report.kept_files = files.len();
         report.kept_bytes = files.iter().map(KeptFile::space).sum();
         let oldest = max_age.map_or(i64::MIN, |age| now().saturating_sub(nanoseconds(age)));
+        let newest =
+            since.and_then(|since| since.duration_since(UNIX_EPOCH).ok()).map_or(i64::MAX, nanoseconds);
         files.sort_unstable_by_key(|file| (file.used, file.part, file.digest));
         for file in files {
             let too_much = max_bytes.is_some_and(|most| report.kept_bytes > most);
-            if !too_much && file.used >= oldest || !go_on() {
+            if !too_much && file.used >= oldest || file.used > newest || !go_on() {
                 break;
             }
             blobs::remove(&self.file(parts[file.part], &file.digest))?;
@@ -190,7 +193,7 @@ impl Store {
         max_bytes: Option<u64>,
         max_age: Option<Duration>,
     ) -> Result<PruneReport, PrepareError> {
-        Ok(self.blobs().prune(&store::PARTS, max_bytes, max_age, &|| true)?)
+        Ok(self.blobs().prune(&store::PARTS, max_bytes, max_age, None, &|| true)?)
     }
 }
 

@@ -201,6 +201,11 @@ impl Cache {
         self.count(true);
     }
 
+    /// The most bytes that it is to take, if there is a limit.
+    pub fn size_limit(&self) -> Option<u64> {
+        self.evictor.limits.size
+    }
+
     /// Drops the record under a key.
     pub fn forget(&self, key: &Key) {
         // Then it stays for the next one to find out.

@@ -2,16 +2,17 @@
 //!
 //! Each process adds its stored bytes to a sum that all share (see [`super::usage`]), a few times per second at most.
 //! The process that brings the sum over the limit scans all files once, in a thread of its own. It removes the least
-//! recently used files until a tenth of the limit is free, so each stored tenth of the limit costs one scan. Once a
+//! recently used files until a tenth of the limit is free, so each stored tenth of the limit costs one scan. What it has
+//! used itself stays. Once a
 //! day, or as often as the age limit needs, one process scans in any case.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use distlto_prepare::blobs::Blobs;
+use distlto_prepare::blobs::{self, Blobs};
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::lock::{Lock, Locked, Patience};
 use distlto_prepare::mutex::lock;
@@ -33,7 +34,9 @@ const COUNT_EVERY: Duration = Duration::from_secs(24 * 60 * 60);
 /// The counts of one process, and its pruning thread.
 #[derive(Debug)]
 pub(super) struct Evictor {
-    limits: CacheLimits,
+    pub limits: CacheLimits,
+    /// Files that were used after this moment stay: this process may have used them.
+    since: SystemTime,
     bytes: AtomicU64,
     puts: AtomicU64,
     stored: AtomicU64,
@@ -60,6 +63,7 @@ impl Evictor {
         let zero = || AtomicU64::new(0);
         Self {
             limits,
+            since: SystemTime::now() - blobs::USE_GRAIN,
             bytes: zero(),
             puts: zero(),
             stored: zero(),
@@ -138,10 +142,10 @@ impl Evictor {
         if self.state.is_cancelled() || self.state.running.swap(true, Ordering::AcqRel) {
             return;
         }
-        let (state, blobs) = (Arc::clone(&self.state), Arc::clone(blobs));
+        let (state, blobs, since) = (Arc::clone(&self.state), Arc::clone(blobs), self.since);
         let pruning = threads::start("distlto-prune", move || {
             if let Some(_alone) = alone(&blobs) {
-                let _ = prune(&blobs, with_room(limits(&blobs)), &|| !state.is_cancelled());
+                let _ = prune(&blobs, with_room(limits(&blobs)), Some(since), &|| !state.is_cancelled());
             }
             state.running.store(false, Ordering::Release);
         });
@@ -188,10 +192,16 @@ fn alone(blobs: &Blobs) -> Option<std::fs::File> {
     (locked != Locked::Taken).then_some(records)
 }
 
-/// Prunes to the limits and records the remaining bytes. If `go_on` ends it early, the next one to prune counts.
-pub(super) fn prune(blobs: &Blobs, limits: CacheLimits, go_on: GoOn<'_>) -> Result<PruneReport, IoError> {
+/// Prunes to the limits, but for files used after `since`, and records the remaining bytes. If `go_on` ends it early, the
+/// next one to prune counts.
+pub(super) fn prune(
+    blobs: &Blobs,
+    limits: CacheLimits,
+    since: Option<SystemTime>,
+    go_on: GoOn<'_>,
+) -> Result<PruneReport, IoError> {
     let before = usage::read(blobs).ok().flatten().unwrap_or_default().bytes;
-    let report = blobs.prune(&PARTS, limits.size, limits.age, go_on)?;
+    let report = blobs.prune(&PARTS, limits.size, limits.age, since, go_on)?;
     if !go_on() {
         return Ok(report);
     }

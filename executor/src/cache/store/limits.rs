@@ -2,10 +2,15 @@
 //!
 //! Knows nothing of the cached files.
 
+use std::path::Path;
 use std::time::Duration;
 
-/// The default size limit of a cache: 10 GiB.
-pub const DEFAULT_SIZE: u64 = 10 << 30;
+use rustix::fs::statvfs;
+
+/// The least default size of a cache: 10 GiB.
+const LEAST_DEFAULT: u64 = 10 << 30;
+/// A cache may take this part of its disk by default.
+const PART: u64 = 10;
 
 /// When results are dropped again, the least recently used first. `None` sets no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,8 +23,15 @@ pub struct CacheLimits {
 
 impl Default for CacheLimits {
     fn default() -> Self {
-        Self { size: Some(DEFAULT_SIZE), age: None }
+        Self { size: Some(LEAST_DEFAULT), age: None }
     }
+}
+
+/// The default size limit of a cache in this folder, which may be missing: a tenth of the disk, 10 GiB at least.
+pub fn default_size(folder: &Path) -> u64 {
+    let disk = folder.ancestors().find_map(|folder| statvfs(folder).ok());
+    let size = disk.map_or(0, |disk| disk.f_blocks.saturating_mul(disk.f_frsize));
+    (size / PART).max(LEAST_DEFAULT)
 }
 
 /// A number of bytes below this is refused without a unit: it was meant in another one.
@@ -74,6 +86,13 @@ pub fn parse_age(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_default_is_a_part_of_the_disk() {
+        let disk = statvfs(Path::new("/")).expect("a disk");
+        let part = disk.f_blocks * disk.f_frsize / PART;
+        assert_eq!(default_size(Path::new("/no/such/folder")), part.max(LEAST_DEFAULT));
+    }
 
     #[test]
     fn sizes_and_ages_as_people_write_them() {

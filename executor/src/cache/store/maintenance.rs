@@ -33,7 +33,7 @@ impl Cache {
 
     /// Removes files beyond the limits, the least recently used first.
     pub fn prune(&self, limits: CacheLimits) -> Result<PruneReport, IoError> {
-        eviction::prune(&self.blobs, limits, &|| true)
+        eviction::prune(&self.blobs, limits, None, &|| true)
     }
 
     /// Reads all files and reports the damaged ones, which are removed unless `keep` is set.
