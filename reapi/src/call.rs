@@ -242,7 +242,7 @@ impl Calls {
             AttemptFailure::Silence(limit) => (silent(limit), limit),
         };
         let verdict = verdict(&status);
-        if verdict == RetryVerdict::Transport {
+        if matches!(verdict, RetryVerdict::Transport | RetryVerdict::Refused) {
             self.channels.discard(&attempt.lease);
         }
         let pause = retry.again(verdict, &status, silence);
@@ -273,7 +273,9 @@ impl Calls {
         });
         match (verdict(status), status.code()) {
             _ if untrusted(status) => Error::Untrusted { failed },
-            (RetryVerdict::Transport, _) | (_, Code::Unavailable) => Error::Unreachable { failed },
+            (RetryVerdict::Transport | RetryVerdict::Refused, _) | (_, Code::Unavailable) => {
+                Error::Unreachable { failed }
+            }
             (_, Code::Unauthenticated | Code::PermissionDenied) => Error::Denied { failed },
             _ => Error::Failed { failed },
         }

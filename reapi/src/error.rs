@@ -224,7 +224,7 @@ pub enum Error {
 
 /// A call that failed.
 #[derive(Debug, Clone, Error)]
-#[error("{endpoint}: {method}: {}: {message}{}", name(*code), again(*tries, *elapsed))]
+#[error("{endpoint}: {}{message}{}", call(endpoint, *method, *code), again(*tries, *elapsed))]
 pub struct Failed {
     /// The server.
     pub endpoint: Arc<str>,
@@ -325,6 +325,14 @@ fn remedy(code: Code) -> &'static str {
         Code::InvalidArgument | Code::NotFound => "check the instance name",
         Code::ResourceExhausted => "the server is full or limits the number of calls",
         _ => "look into the server's log",
+    }
+}
+
+/// Method and code of a failed call. A cache that speaks plain HTTP has its own words.
+fn call(endpoint: &str, method: Method, code: Code) -> String {
+    match endpoint.starts_with("http") || endpoint.starts_with("s3") {
+        true => String::new(),
+        false => format!("{method}: {}: ", name(code)),
     }
 }
 

@@ -15,6 +15,7 @@ use reqwest::{Certificate, Client, Identity, Method, RequestBuilder, Response, S
 use tonic::metadata::MetadataMap;
 use tonic::{Code, Status};
 
+use crate::call::MESSAGE_LIMIT;
 use crate::channel::{chain, pem};
 use crate::digest::Digest;
 use crate::error::Error;
@@ -159,8 +160,15 @@ impl HttpCache {
     }
 
     async fn get(&self, headers: &MetadataMap, kind: &str, digest: &Digest) -> Result<Bytes, Status> {
-        let response = send(self.request(Method::GET, kind, digest), headers).await?;
-        response.bytes().await.map_err(broken)
+        let mut response = send(self.request(Method::GET, kind, digest), headers).await?;
+        let mut bytes = Vec::new();
+        while let Some(part) = response.chunk().await.map_err(broken)? {
+            if bytes.len() + part.len() > MESSAGE_LIMIT {
+                return Err(Status::out_of_range(format!("more than {MESSAGE_LIMIT} bytes")));
+            }
+            bytes.extend_from_slice(&part);
+        }
+        Ok(bytes.into())
     }
 
     async fn put(
@@ -194,8 +202,10 @@ async fn send(request: RequestBuilder, headers: &MetadataMap) -> Result<Response
         return Ok(response);
     }
     let status = response.status();
+    let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let is_page = kind.starts_with("text/html");
     // Only the server's words get lost.
-    let text = response.text().await.unwrap_or_default();
+    let text = if is_page { String::new() } else { response.text().await.unwrap_or_default() };
     let words: String =
         text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(LONGEST_WORDS).collect();
     Err(Status::new(

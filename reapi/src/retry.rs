@@ -4,6 +4,7 @@
 
 use std::error::Error as _;
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io;
 use std::time::{Duration, Instant};
 
 use tonic::{Code, Status};
@@ -13,14 +14,16 @@ use crate::status_details;
 
 const FIRST: Duration = Duration::from_millis(50);
 const LONGEST: Duration = Duration::from_secs(3);
-/// How often a call is made that the server says it failed in: that seldom passes.
-const INTERNAL_TRIES: u32 = 3;
+/// How often a call is made that the server says it failed in, or that nobody takes: that seldom passes.
+const FEW_TRIES: u32 = 3;
 
 /// The meaning of a status for a retry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RetryVerdict {
     /// The connection is bad: again, on another one.
     Transport,
+    /// Nobody listens there: again, but not for long.
+    Refused,
     /// The server is busy: again, later.
     Busy,
     /// The server failed: again, but not for long.
@@ -35,7 +38,11 @@ pub enum RetryVerdict {
 pub fn verdict(status: &Status) -> RetryVerdict {
     // A status that the server sent has no source; one that this side made has the error of the connection.
     if status.source().is_some() {
-        return if untrusted(status) { RetryVerdict::Final } else { RetryVerdict::Transport };
+        return match () {
+            () if untrusted(status) => RetryVerdict::Final,
+            () if is_refused(status) => RetryVerdict::Refused,
+            () => RetryVerdict::Transport,
+        };
     }
     if too_large(status.code(), status.message()) {
         return RetryVerdict::Final;
@@ -65,6 +72,19 @@ pub fn untrusted(status: &Status) -> bool {
     while let Some(error) = source {
         let text = error.to_string();
         if text.contains("invalid peer certificate") || text.contains("received fatal alert") {
+            return true;
+        }
+        source = error.source();
+    }
+    false
+}
+
+/// Whether nobody listens at a server's address.
+fn is_refused(status: &Status) -> bool {
+    let mut source = status.source();
+    while let Some(error) = source {
+        let io = error.downcast_ref::<io::Error>();
+        if io.is_some_and(|error| error.kind() == io::ErrorKind::ConnectionRefused) {
             return true;
         }
         source = error.source();
@@ -111,8 +131,9 @@ impl Retry {
         let passed = failed.elapsed();
         match verdict {
             RetryVerdict::Final | RetryVerdict::Unauthenticated => return None,
-            RetryVerdict::Internal if self.tries >= INTERNAL_TRIES => return None,
-            RetryVerdict::Transport | RetryVerdict::Busy | RetryVerdict::Internal => {}
+            RetryVerdict::Internal | RetryVerdict::Refused if self.tries >= FEW_TRIES => return None,
+            RetryVerdict::Transport | RetryVerdict::Refused | RetryVerdict::Busy | RetryVerdict::Internal => {
+            }
         }
         let left = self.limit.checked_sub(passed).filter(|left| !left.is_zero())?;
         let pause = FIRST.saturating_mul(1 << (self.tries - 1).min(16)).min(LONGEST);
@@ -156,7 +177,7 @@ mod tests {
         assert_eq!(of(Code::Internal, "assertion failed"), RetryVerdict::Internal);
         assert_eq!(of(Code::NotFound, ""), RetryVerdict::Final);
         let mut broken = Status::unknown("transport error");
-        broken.set_source(std::sync::Arc::new(std::io::Error::other("broken pipe")));
+        broken.set_source(std::sync::Arc::new(io::Error::other("broken pipe")));
         assert_eq!(verdict(&broken), RetryVerdict::Transport);
     }
 

@@ -66,6 +66,7 @@ impl RemoteArgs {
             warn(absence);
             return Ok(None);
         }
+        let what = if settings.execute.is_some() { "engine" } else { "cache" };
         match Engine::connect(setup(settings, ledger), cancel) {
             Ok(engine) => {
                 servers
@@ -84,7 +85,7 @@ impl RemoteArgs {
                 if !falls_back {
                     return Err(error.into());
                 }
-                warn(format_args!("no engine is used: {error}; this machine does all of it"));
+                warn(format_args!("no {what} is used: {error}; this machine does all of it"));
                 Ok(None)
             }
         }
