@@ -172,10 +172,8 @@ impl<'a> ExplainedModule<'a> {
             if why.is_empty() { String::new() } else { format!(", {word} {}", why.join("; ")) }
         };
         let why = reasons("since");
-        let cache = action
-            .cache
-            .as_ref()
-            .map_or("", |cache| if cache.hit { " (a cache had its object)" } else { "" });
+        let was_cached = action.cache.as_ref().is_some_and(|cache| cache.hit);
+        let ran = if was_cached { "a cache had its object" } else { "its backend ran" };
         match action.result {
             ActionStatus::Done => {
                 let same = action.outputs.iter().all(|out| out.before == out.after);
@@ -184,7 +182,7 @@ impl<'a> ExplainedModule<'a> {
                     true => "; the object is the same as before",
                     false => "; the object is another one",
                 };
-                format!("in the last run its backend ran{cache}{why}{object}\n")
+                format!("in the last run {ran}{why}{object}\n")
             }
             ActionStatus::SameImports => {
                 let although = reasons("although");

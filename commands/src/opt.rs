@@ -379,7 +379,7 @@ fn compile(
         staging: &StagingArea::new(directory, None),
         digests: &digests,
         caches: &[],
-        is_linker: false,
+        linker: None,
     };
     let Results { store, engine } = results;
     let engine = engine.as_ref();

@@ -60,6 +60,7 @@ use camino::Utf8PathBuf;
 use distlto_exec::environment::SERVICE;
 use distlto_executor::cache::store::Cache;
 use distlto_executor::cancel::Cancel;
+use distlto_executor::describe::compiler::Compilers;
 use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_executor::hook;
 use distlto_planner::digests::FileDigests;
@@ -69,9 +70,11 @@ use distlto_planner::state::Place;
 use distlto_planner::words::Word;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::mutex::lock;
+use distlto_prepare::prune::space;
 use distlto_prepare::threads;
 use distlto_prepare::warning::warn;
 use distlto_prepare::write::remove;
+use distlto_record::progress::text;
 use distlto_record::progress::{Phase, Profile, Progress, ProgressEvent, Reporter, Style};
 use distlto_record::usage::LinkUsage;
 
@@ -87,6 +90,7 @@ use key_parts::Identity;
 use libraries::Libraries;
 use link::{Outcome, Served};
 use linkers::Linkers;
+use module::LinkModule;
 use module_record::PreviousModules;
 use observed::{Observed, Previous};
 use settings::CompileSettings;
@@ -406,6 +410,7 @@ impl Service<'_> {
             }
         }
         if code == 0 {
+            warn_of_size(&session, &served.modules);
             // The linker has read them, and the store has them.
             let objects = Place::Objects.path(session.directory);
             match fs::remove_dir_all(&objects) {
@@ -436,7 +441,7 @@ impl Service<'_> {
         ended
     }
 
-    /// Returns the identity of the compiler and its options, and writes a note of the compiler to the state.
+    /// Returns the identity of the program that compiles and of its options, and writes a note of it to the state.
     fn identity(
         &self,
         session: &Session<'_>,
@@ -450,8 +455,37 @@ impl Service<'_> {
             None => identity::of(&compilation.compiler, session.link.installed.as_deref(), &runner),
         };
         keep::toolchain(session.directory, compilation.program(), &lines)?;
-        let note = keep::toolchain_place(session.directory);
-        let note = fs::read(&note).map_err(IoError::on("read", &note))?;
+        let note = match &compilation.linker {
+            Some(linker) => {
+                let compilers = Compilers::new(session.store.as_deref().map(Cache::directory));
+                let files =
+                    [linker.program.clone().into()].into_iter().chain(linker.libraries.iter().cloned());
+                let content = compilers.identity_of(files.collect());
+                let content = content
+                    .map_err(|why| IoError::on("read", &linker.program)(std::io::Error::other(why)))?;
+                // Digests that are not saved are computed again.
+                let _ = compilers.save();
+                content.to_string().into_bytes()
+            }
+            None => {
+                let note = keep::toolchain_place(session.directory);
+                fs::read(&note).map_err(IoError::on("read", &note))?
+            }
+        };
         Ok(compilation.identity(&note, root, digests)?)
+    }
+}
+
+/// Says that a store cannot hold the objects of one link, so that the next link compiles some of them again.
+fn warn_of_size(session: &Session<'_>, modules: &[LinkModule]) {
+    let Some(limit) = session.store.as_ref().and_then(|store| store.size_limit()) else { return };
+    let objects = modules.iter().filter_map(|module| module.object.as_ref());
+    let size: u64 = objects.filter_map(|object| Some(space(object.output()?.size))).sum();
+    if size > limit {
+        warn(format_args!(
+            "the objects of this link take {}, more than the store may hold ({}): raise --cache-size or DISTLTO_CACHE_SIZE",
+            text::size(size),
+            text::size(limit)
+        ));
     }
 }

@@ -19,7 +19,7 @@ use crate::cancel::Cancel;
 use crate::cause::Cause;
 use crate::describe::{Described, Describer};
 use crate::execute::capture::Captured;
-use crate::execute::{Execute, Executed, ExecutionRequest};
+use crate::execute::{Execute, Executed, ExecutionRequest, Linker};
 use crate::job::Job;
 use crate::output::{Output, Role};
 use crate::precise::{ImportStep, ImportSteps, PendingBackend, Precise};
@@ -51,8 +51,8 @@ pub struct Context<'a> {
     pub caches: &'a [&'a dyn ResultCache],
     /// Knowledge of precise keys, and the tools of import steps; `None` where they are not used.
     pub precise: Option<(&'a Precise, ImportSteps<'a>)>,
-    /// Whether a linker compiles on this machine: modules that it has loaded, to objects that are right as they are.
-    pub is_linker: bool,
+    /// The linker that compiles on this machine: modules that it has loaded, to objects that are right as they are.
+    pub linker: Option<&'a dyn Linker>,
 }
 
 /// The outcome of a job.
@@ -122,14 +122,16 @@ fn attempt(
     if context.cancel.is_cancelled() {
         return Err(interrupted());
     }
-    if context.is_linker && context.describer.is_none() {
+    let keyed =
+        context.linker.filter(|_| !context.caches.is_empty()).and_then(|linker| linker.key(job.label));
+    if context.linker.is_some() && context.describer.is_none() && keyed.is_none() {
         let cancel = context.cancel;
         let request =
             ExecutionRequest { job, described: None, outputs: &[], site, estimate, anew: false, cancel };
         return execute_in_linker(&request, context, outcome);
     }
     let begun = Instant::now();
-    let expected = check_inputs(job, context);
+    let expected = if keyed.is_some() { Ok(Expectation::default()) } else { check_inputs(job, context) };
     outcome.phases.verify = Some(Span::since(begun));
     let expected = expected?;
     let expected = Expectation { native: context.expected.or(expected.native), ..expected };
@@ -138,11 +140,22 @@ fn attempt(
     let staging = Staging::new(context.staging, staged).map_err(io)?;
     let outputs = staging.outputs(&job.outputs);
     let begun = Instant::now();
-    let described = context.describer.and_then(|describer| describer.describe(job));
+    let described = match &keyed {
+        Some(key) => Some(Described::of_key(key)),
+        None => context.describer.and_then(|describer| describer.describe(job)),
+    };
     let described = described.as_ref();
+    let keyed = context.linker.filter(|_| keyed.is_some());
     outcome.key = described.filter(|_| !context.caches.is_empty()).map(|described| described.key().0);
-    let work =
-        VerifiedJob { job, context, outputs: &outputs, expected, described, imported: OnceLock::new() };
+    let work = VerifiedJob {
+        job,
+        context,
+        outputs: &outputs,
+        expected,
+        described,
+        keyed,
+        imported: OnceLock::new(),
+    };
     let (found, origin) = work.look_up(site).map_err(io)?;
     outcome.import_cpu = work.import_cpu();
     let looked = !context.caches.is_empty() || work.imported.get().is_some();
@@ -255,13 +268,20 @@ struct VerifiedJob<'a> {
     expected: Expectation,
     /// `None` for a job without caching.
     described: Option<&'a Described<'a>>,
+    /// The linker, if the job is described by the linker's key. It has loaded the inputs, and knows what to expect.
+    keyed: Option<&'a dyn Linker>,
     /// The result of its import step, and the job described by that.
     imported: OnceLock<(ImportStep, Described<'a>)>,
 }
 
 impl VerifiedJob<'_> {
     fn check(&self, status: ExitStatus, stderr: &Captured) -> Result<(), Refused> {
-        check_result(self.job.label, status, stderr, self.outputs, &self.expected)
+        let Some(linker) = self.keyed else {
+            return check_result(self.job.label, status, stderr, self.outputs, &self.expected);
+        };
+        let expected = linker.expectation(self.job.label).map_err(Refusal::from);
+        let expected = expected.map_err(Refused::about(self.job.label))?;
+        check_result(self.job.label, status, stderr, self.outputs, &expected)
     }
 
     /// Looks for a usable result: by the job's own key, then by the key of its imported IR.
@@ -305,7 +325,7 @@ impl VerifiedJob<'_> {
 
     /// Returns an input that has changed since the first look at it.
     fn changed_input(&self) -> Result<Option<String>, IoError> {
-        for input in self.job.inputs() {
+        for input in self.job.inputs().filter(|_| self.keyed.is_none()) {
             if !self.context.digests.is_unchanged(input)? {
                 return Ok(Some(input.to_string()));
             }
@@ -357,7 +377,7 @@ impl VerifiedJob<'_> {
         if let Some(path) = self.changed_input().map_err(io)? {
             return Err(Refused::about(job.label)(Refusal::InputChanged { path }).into());
         }
-        if !self.context.is_linker || executed.worker.is_some() {
+        if self.context.linker.is_none() || executed.worker.is_some() {
             self.check(executed.status, &executed.stderr)?;
         }
         self.fill().map_err(io)?;

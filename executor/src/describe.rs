@@ -32,6 +32,7 @@ use crate::action::{ActionInput, Description, Encoded, InputContent, digest_of};
 use crate::execute::cc1::{Names, Template};
 use crate::execute::drivers::Drivers;
 use crate::job::Job;
+use crate::output::Role;
 use crate::result::Key;
 use crate::variables::{self, Reader};
 use crate::verify::Backend;
@@ -52,7 +53,26 @@ pub struct Described<'a> {
     pub directory: &'a str,
 }
 
+/// The words of the action that stands for a key of its own. No machine executes it.
+const KEYED: [&str; 2] = ["distlto", "object"];
+
 impl Described<'_> {
+    /// An object by a key of its own. It is the same on every machine, and says nothing of how the object is made.
+    pub fn of_key(key: &Key) -> Self {
+        let hex = distlto_reapi::Digest { hash: key.0, size: 0 }.hex();
+        let action = Description {
+            words: KEYED.into_iter().map(Cow::from).chain([hex.into()]).collect(),
+            environment: &[],
+            inputs: Vec::new(),
+            outputs: vec![(canonical_command::output(0), Role::Object)],
+            platform: &[],
+            salt: Vec::new(),
+        };
+        let encoded = action.encode().expect("an action without inputs has a tree");
+        let local_only = Some("the linker compiles it".to_owned());
+        Self { action, encoded, local_only, basis: None, directory: "" }
+    }
+
     /// Returns the key of its result: the digest of its REAPI Action, which a remote cache uses too.
     pub fn key(&self) -> Key {
         Key(self.encoded.digest().hash)

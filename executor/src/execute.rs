@@ -17,6 +17,7 @@ pub mod spawn;
 use std::process::ExitStatus;
 use std::time::Duration;
 
+use distlto_prepare::io_error::IoError;
 use distlto_record::action::EngineTimes;
 use distlto_record::report::{Measured, Span};
 
@@ -25,8 +26,10 @@ use crate::cause::Cause;
 use crate::describe::Described;
 use crate::job::Job;
 use crate::output::Output;
+use crate::result::Key;
 use crate::schedule::Site;
 use crate::undeclared::Undeclared;
+use crate::verify::Expectation;
 use capture::Captured;
 
 /// Executes actions, any number at once.
@@ -34,6 +37,15 @@ pub trait Execute: Sync {
     /// Executes an action to its end, or until the run is cancelled. Its outputs are then at the paths of the request,
     /// unchecked.
     fn execute(&self, request: &ExecutionRequest<'_>) -> Result<Executed, Cause>;
+}
+
+/// A linker that compiles its own modules, in the place of processes of this machine.
+pub trait Linker: Execute {
+    /// The key by which caches have the object of this module; `None` if they have it by its description.
+    fn key(&self, label: &str) -> Option<Key>;
+
+    /// The requirements on the object of this module.
+    fn expectation(&self, label: &str) -> Result<Expectation, IoError>;
 }
 
 /// An action to be executed.

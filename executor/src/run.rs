@@ -32,13 +32,13 @@ use crate::attempt::Context;
 use crate::cache::ResultCache;
 use crate::cancel::Cancel;
 use crate::describe::{Describer, Platform, Toolchains};
-use crate::execute::Execute;
 use crate::execute::cc1::Cc1Commands;
 use crate::execute::drivers::Drivers;
 use crate::execute::local::Local;
 use crate::execute::process::{GRACE, Spawner};
 use crate::execute::remote::Remote;
 use crate::execute::remote::engine::Engine;
+use crate::execute::{Execute, Linker};
 use crate::ledger::Ledger;
 use crate::precise::{ImportSteps, Precise};
 use crate::schedule::estimate::Estimates;
@@ -113,7 +113,7 @@ pub struct RunOptions<'a> {
     /// An engine that executes actions too; this machine alone when `None`.
     pub engine: Option<&'a Engine>,
     /// Compiles in the place of processes of this machine: the linker that waits for the objects.
-    pub linker: Option<&'a dyn Execute>,
+    pub linker: Option<&'a dyn Linker>,
 }
 
 impl<'a> RunOptions<'a> {
@@ -321,7 +321,7 @@ fn in_context<T>(options: &RunOptions<'_>, then: impl FnOnce(&Context<'_>) -> T)
         .filter(|_| !caches.is_empty() || precise.is_some())
         .and_then(|known| Describer::new(known, &drivers, digests, directory, platform));
     let local = Local { spawner, grace, directory, drivers: Some(&drivers) };
-    let here = linker.unwrap_or(&local);
+    let here = linker.map_or(&local as &dyn Execute, |linker| linker);
     let remote = engine.map(|engine| Remote { engine, here, directory });
     let execute: &dyn Execute = remote.as_ref().map_or(here, |remote| remote);
     let describer = describer.as_ref();
@@ -338,7 +338,7 @@ fn in_context<T>(options: &RunOptions<'_>, then: impl FnOnce(&Context<'_>) -> T)
         describer,
         caches,
         precise,
-        is_linker: linker.is_some(),
+        linker,
     };
     then(&context)
 }

@@ -11,13 +11,18 @@ use crate::error::Error;
 use crate::method::Method;
 use crate::proto;
 
-/// The cached result of an action.
-pub async fn get(calls: &Calls, action: Digest) -> Result<Option<proto::ActionResult>, Error> {
+/// The cached result of an action, with the contents of these `outputs` where the server has them small enough.
+pub async fn get(
+    calls: &Calls,
+    action: Digest,
+    outputs: Vec<String>,
+) -> Result<Option<proto::ActionResult>, Error> {
     let message = proto::GetActionResultRequest {
         instance_name: calls.options.instance.clone(),
         action_digest: Some(action.message()),
         inline_stdout: true,
         inline_stderr: true,
+        inline_output_files: outputs,
         ..Default::default()
     };
     let get = |attempt: Arc<Attempt>| {
@@ -45,6 +50,7 @@ pub async fn get(calls: &Calls, action: Digest) -> Result<Option<proto::ActionRe
 
 /// Writes a result.
 pub async fn update(calls: &Calls, action: Digest, result: proto::ActionResult) -> Result<(), Error> {
+    let inline: Vec<u64> = result.output_files.iter().map(|file| file.contents.len() as u64).collect();
     let message = proto::UpdateActionResultRequest {
         instance_name: calls.options.instance.clone(),
         action_digest: Some(action.message()),
@@ -67,5 +73,7 @@ pub async fn update(calls: &Calls, action: Digest, result: proto::ActionResult) 
             Ok(stub.update_action_result(request).await?.into_inner())
         }
     };
-    calls.unary(Method::UpdateActionResult, update).await.map(drop)
+    calls.unary(Method::UpdateActionResult, update).await?;
+    inline.into_iter().filter(|size| *size > 0).for_each(|size| calls.statistics.uploaded(size));
+    Ok(())
 }

@@ -110,12 +110,31 @@ impl Client {
 
     /// Downloads a blob to a file, which has its name only when it is complete and checked. Replaces an existing file.
     pub async fn download_to(&self, digest: Digest, path: &Path, executable: bool) -> Result<(), Error> {
-        self.inner.downloads.path(digest, path, executable).await
+        self.inner.downloads.path(digest, &[], path, executable).await
     }
 
-    /// Returns the cached result of an action; `None` on a miss. Its blobs may be gone.
-    pub async fn action_result(&self, action: Digest) -> Result<Option<proto::ActionResult>, Error> {
-        action_cache::get(&self.inner.calls, action).await
+    /// The same for an output of an action. Nothing is asked if the result holds its content.
+    pub async fn download_output(&self, output: &proto::OutputFile, path: &Path) -> Result<(), Error> {
+        let digest = output.digest.as_ref().and_then(Digest::from_message).ok_or_else(|| {
+            self.inner.calls.protocol(Method::GetActionResult, "the result names an output by no digest")
+        })?;
+        self.inner.downloads.path(digest, &output.contents, path, output.is_executable).await
+    }
+
+    /// Whether results may hold the contents of their outputs, which are then no blobs: so it is in caches that speak plain
+    /// HTTP, where each blob is a request of its own.
+    pub fn inlines_outputs(&self) -> bool {
+        self.inner.calls.http().is_some()
+    }
+
+    /// Returns the cached result of an action; `None` on a miss. Its blobs may be gone. It may hold the contents of these
+    /// `outputs`.
+    pub async fn action_result(
+        &self,
+        action: Digest,
+        outputs: Vec<String>,
+    ) -> Result<Option<proto::ActionResult>, Error> {
+        action_cache::get(&self.inner.calls, action, outputs).await
     }
 
     /// Writes the action cache.

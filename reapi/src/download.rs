@@ -49,8 +49,14 @@ impl Downloads {
         }
     }
 
-    /// A blob as a file that has its name only when it is complete.
-    pub async fn path(&self, digest: Digest, path: &Path, executable: bool) -> Result<(), Error> {
+    /// A blob as a file that has its name only when it is complete. `inline` holds its bytes if they are here.
+    pub async fn path(
+        &self,
+        digest: Digest,
+        inline: &[u8],
+        path: &Path,
+        executable: bool,
+    ) -> Result<(), Error> {
         let failed = |source| Error::Io { path: path.to_owned(), source: Arc::new(source) };
         let directory =
             path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -66,7 +72,11 @@ impl Downloads {
         builder.permissions(mode);
         let temporary = builder.tempfile_in(directory).map_err(failed)?;
         let mut file = temporary.as_file().try_clone().map_err(failed)?;
-        if let Some(bytes) = self.small(digest).await? {
+        let bytes = match inline {
+            [] => self.small(digest).await?,
+            inline => Some(self.checked(digest, inline)?),
+        };
+        if let Some(bytes) = bytes {
             let write = move || file.write_all(&bytes);
             spawn_blocking(write).await.map_err(|_| Error::Shutdown)?.map_err(failed)?;
         } else {
@@ -74,6 +84,16 @@ impl Downloads {
             self.large(digest, sink).await?;
         }
         temporary.persist(path).map_err(|error| failed(error.error)).map(drop)
+    }
+
+    fn checked(&self, digest: Digest, inline: &[u8]) -> Result<Bytes, Error> {
+        let found = Digest::of(inline);
+        if found != digest {
+            let (endpoint, found) = (self.calls.endpoint(), found.to_string());
+            return Err(Error::Corrupt { endpoint, digest, found });
+        }
+        self.calls.statistics.downloaded(digest.size);
+        Ok(Bytes::copy_from_slice(inline))
     }
 
     /// A blob that comes in a batch; `None` for a larger one. An error for one that is larger than any may be.

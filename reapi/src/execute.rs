@@ -216,7 +216,7 @@ impl<'a, O: FnMut(Stage) + Send> Execution<'a, O> {
         if self.options.skip_cache_lookup {
             return Ok(None);
         }
-        let Some(result) = action_cache::get(self.calls, self.action).await? else {
+        let Some(result) = action_cache::get(self.calls, self.action, Vec::new()).await? else {
             return Ok(None);
         };
         self.reach(Stage::Completed);
@@ -366,6 +366,19 @@ impl<'a, O: FnMut(Stage) + Send> Execution<'a, O> {
 /// only lengths are of use elsewhere. A cached result has the times of its first execution.
 pub fn command_time(metadata: &proto::ExecutedActionMetadata) -> Option<Duration> {
     between(metadata.execution_start_timestamp.as_ref()?, metadata.execution_completed_timestamp.as_ref()?)
+}
+
+/// What a result says of a command that ran for so long, at no known time.
+pub fn with_command_time(took: Duration) -> proto::ExecutedActionMetadata {
+    let end = Timestamp {
+        seconds: i64::try_from(took.as_secs()).unwrap_or(i64::MAX),
+        nanos: took.subsec_nanos().cast_signed(),
+    };
+    proto::ExecutedActionMetadata {
+        execution_start_timestamp: Some(Timestamp::default()),
+        execution_completed_timestamp: Some(end),
+        ..Default::default()
+    }
 }
 
 /// How long the worker had the action, fetching of inputs and uploading of outputs included; `None` as for the command.

@@ -9,6 +9,7 @@ mod file;
 pub use file::{FOLDER, KEPT, ReadError, list, read, write};
 
 use std::collections::BTreeMap;
+use std::ops::AddAssign;
 
 use distlto_planner::graph::ActionKind;
 use serde::{Deserialize, Serialize};
@@ -156,6 +157,31 @@ pub struct EngineUse {
     pub connections: u64,
     /// Round trips by method, each attempt counted.
     pub calls: BTreeMap<String, u64>,
+    /// How its cache served.
+    #[serde(default)]
+    pub lookups: Lookups,
+}
+
+/// Lookups in the cache of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Lookups {
+    /// Objects that were asked for.
+    pub asked: u64,
+    /// Those of them that it had.
+    pub found: u64,
+    /// The time in which at least one action waited for it, in microseconds.
+    pub waited_us: u64,
+    /// How long the backends of the found objects took when they ran, in microseconds.
+    pub spared_us: u64,
+}
+
+impl AddAssign for Lookups {
+    fn add_assign(&mut self, other: Self) {
+        self.asked += other.asked;
+        self.found += other.found;
+        self.waited_us += other.waited_us;
+        self.spared_us += other.spared_us;
+    }
 }
 
 impl EngineUse {

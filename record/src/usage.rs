@@ -11,9 +11,12 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::action::ActionStatus;
-use crate::progress::text::human;
+use crate::progress::text::{human, size};
 use crate::report::summary::Summary;
-use crate::run::RunRecord;
+use crate::run::{EngineUse, Lookups, RunRecord};
+
+/// A server that costs this much more than it spares is not worth a sentence.
+const TOLERATED_US: u64 = 1_000_000;
 
 /// One link.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -39,6 +42,21 @@ pub struct LinkUsage {
     /// Why the linker linked by itself although there was bitcode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passed_through: Option<String>,
+    /// The traffic with servers, by their addresses.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub servers: BTreeMap<String, ServerUsage>,
+}
+
+/// The traffic with a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ServerUsage {
+    /// Bytes of blobs that were sent.
+    pub bytes_up: u64,
+    /// Bytes of blobs that were received.
+    pub bytes_down: u64,
+    /// How its cache served.
+    #[serde(flatten)]
+    pub lookups: Lookups,
 }
 
 /// Backends and times.
@@ -101,7 +119,26 @@ impl LinkUsage {
             unchanged: false,
             unoptimised: false,
             passed_through: None,
+            servers: run
+                .engines
+                .iter()
+                .map(|engine| (engine.server.clone(), ServerUsage::of(engine)))
+                .collect(),
         }
+    }
+}
+
+impl ServerUsage {
+    fn of(engine: &EngineUse) -> Self {
+        Self { bytes_up: engine.bytes_up, bytes_down: engine.bytes_down, lookups: engine.lookups }
+    }
+}
+
+impl AddAssign for ServerUsage {
+    fn add_assign(&mut self, other: Self) {
+        self.bytes_up += other.bytes_up;
+        self.bytes_down += other.bytes_down;
+        self.lookups += other.lookups;
     }
 }
 
@@ -127,6 +164,8 @@ pub struct UsageTotals {
     pub passed_through: BTreeMap<String, u64>,
     /// Time in which at least one of them ran, in microseconds.
     pub elapsed_us: u64,
+    /// The traffic with servers, by their addresses.
+    pub servers: BTreeMap<String, ServerUsage>,
     /// Sums of all.
     #[serde(flatten)]
     pub counts: UsageCounts,
@@ -144,6 +183,9 @@ impl<'a> Sum<&'a LinkUsage> for UsageTotals {
             totals.unoptimised += u64::from(link.unoptimised);
             if let Some(why) = &link.passed_through {
                 *totals.passed_through.entry(why.clone()).or_default() += 1;
+            }
+            for (server, usage) in &link.servers {
+                *totals.servers.entry(server.clone()).or_default() += *usage;
             }
             totals.counts += link.counts;
             totals
@@ -193,6 +235,12 @@ impl UsageTotals {
         for (why, links) in &self.passed_through {
             text.push_str(&format!("; {} passed through: {why}", counted(*links, "link")));
         }
+        let costly = |usage: &&ServerUsage| usage.lookups.waited_us > usage.lookups.spared_us + TOLERATED_US;
+        for (server, ServerUsage { lookups, .. }) in self.servers.iter().filter(|(_, usage)| costly(usage)) {
+            let [waited, spared] =
+                [lookups.waited_us, lookups.spared_us].map(Duration::from_micros).map(human);
+            text.push_str(&format!("; {server} was waited for {waited} and spared {spared}"));
+        }
         text
     }
 
@@ -221,6 +269,22 @@ impl UsageTotals {
             rows.push(("passed through, by reason", String::new()));
         }
         rows.extend(reasons.iter().map(String::as_str).zip(self.passed_through.values().map(u64::to_string)));
+        let servers: Vec<_> = self
+            .servers
+            .iter()
+            .flat_map(|(server, ServerUsage { bytes_up, bytes_down, lookups })| {
+                [
+                    (server.as_str(), String::new()),
+                    ("  objects asked for", lookups.asked.to_string()),
+                    ("  objects found", lookups.found.to_string()),
+                    ("  received", size(*bytes_down)),
+                    ("  sent", size(*bytes_up)),
+                    ("  time waited", time(lookups.waited_us)),
+                    ("  time of backends spared", time(lookups.spared_us)),
+                ]
+            })
+            .collect();
+        rows.extend(servers);
         let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or_default();
         rows.iter()
             .map(|(name, value)| format!("{name:width$}  {value}").trim_end().to_owned() + "\n")

@@ -33,10 +33,14 @@ pub struct LinkOptions {
 }
 
 impl LinkOptions {
-    /// Whether backends may run elsewhere, or their objects may lie in a cache that others use. The run reports a wrong
-    /// configuration.
-    pub fn leaves_machine(&self) -> bool {
+    /// Whether there are caches beside the store. The run reports a wrong configuration.
+    pub fn asks_caches(&self) -> bool {
         !self.run.remote.slots().is_ok_and(|slots| slots == 0) || self.run.cache.cache_shared
+    }
+
+    /// Whether an engine may run backends. The run reports a wrong configuration.
+    pub fn has_engine(&self) -> bool {
+        self.run.remote.settings().is_ok_and(|settings| settings.execute.is_some())
     }
 
     /// The directory for the record of a link; none where there is no place for any.

@@ -9,6 +9,7 @@ use camino::Utf8PathBuf;
 use distlto_executor::describe::framed::Framed;
 use distlto_executor::describe::inputs::Inputs;
 use distlto_executor::execute::cc1::Cc1Commands;
+use distlto_executor::result::Key;
 use distlto_executor::verify::Backend;
 use distlto_planner::backend_flags::BackendFiles;
 use distlto_planner::bitcode::BitcodeError;
@@ -52,6 +53,10 @@ pub struct Answering<'a> {
     pub cc1_commands: &'a Cc1Commands,
     /// Whether the names of promoted locals come from their sources.
     pub stable_names: bool,
+    /// Whether caches beside the store may have objects of modules that the linker compiles.
+    pub asks_caches: bool,
+    /// Whether an input of the link is bitcode, as far as it was looked at.
+    pub has_bitcode: bool,
     /// Called before the linker begins anew. It may ask again before this has ended.
     pub before_anew: &'a (dyn Fn(Anew) + Sync),
     /// The linker's notes.
@@ -146,6 +151,21 @@ impl Answering<'_> {
         let here = std::path::absolute(self.directory.unwrap_or(Path::new("."))).unwrap_or_default();
         let line = shell_line(command.iter().map(String::as_str));
         format!("cd {} && {line}", shell_quote(&here.to_string_lossy()))
+    }
+
+    /// The key of the list of this link's objects in caches. It holds no path outside of the working directory.
+    pub fn list_key(&self) -> Key {
+        let output = Path::new(self.session.link.line.output());
+        let here = std::path::absolute(self.directory.unwrap_or(Path::new("."))).unwrap_or_default();
+        let output = match output.strip_prefix(&here) {
+            Ok(below) => below,
+            Err(_) if output.is_absolute() => output.file_name().map_or(output, Path::new),
+            Err(_) => output,
+        };
+        let mut framed = Framed::new("distlto objects of a link 1");
+        framed.content("compilation", &self.identity.digest);
+        framed.add("output", output.as_os_str().as_encoded_bytes());
+        Key(framed.finish().hash)
     }
 
     pub fn action_records(&self) -> ActionRecords<'_> {

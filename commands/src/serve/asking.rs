@@ -221,7 +221,7 @@ impl Shared<'_> {
             libraries: process.libraries(),
             words: code_words(arguments),
         });
-        if let Some(linker) = linker.as_ref().filter(|_| !options.leaves_machine()) {
+        if let Some(linker) = linker.as_ref().filter(|_| !options.has_engine()) {
             if let Some(option) = backend_flags::reported(arguments) {
                 return alone(&format!("{option} asks for output that only the linker's own backends write"));
             }

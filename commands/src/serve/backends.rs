@@ -11,18 +11,24 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::time::{Duration, Instant};
 
 use camino::Utf8PathBuf;
-use distlto_executor::execute::Execute;
+use distlto_executor::action::digest_of;
+use distlto_executor::describe::Described;
+use distlto_executor::execute::Linker;
+use distlto_executor::execute::remote::link_objects::KnownObject;
 use distlto_executor::process_stat::resident;
+use distlto_executor::result::Key;
 use distlto_executor::run::{self, Hooks, Made};
 use distlto_executor::schedule::Policy;
 use distlto_planner::digests::{Digest, FileDigests};
 use distlto_planner::graph::ActionId;
 use distlto_planner::keep::ModulePlaces;
 use distlto_planner::state::Place;
+use distlto_prepare::blobs::from_hex;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::limits::SystemLimit;
 use distlto_prepare::mutex::lock;
 use distlto_prepare::warning::warn;
+use distlto_record::progress::{Progress, ProgressEvent};
 use distlto_record::report::{Failure, Measured, microseconds};
 
 use super::answering::Answering;
@@ -123,7 +129,9 @@ pub fn run_backends(
     let jobserver = args.jobserver(usize::MAX, answering.compilation.jobs);
     let state = answering.here(session.directory);
     let is_described = answering.compilation.is_described;
-    let store = args.cache.results(session.store.clone(), session.cancel).filter(|_| is_described);
+    let store = args.cache.results(session.store.clone(), session.cancel);
+    // The store has been asked by the linker's key.
+    let store = store.filter(|_| is_described || args.cache.cache_shared);
     let assembly = Assembly::new(args, store, session.spawner, session.cancel, answering.stable_names)?;
     let history = Place::History.path(&state);
     let mut options = assembly.options(session.reporter, Some(&history), answering.compilation.jobs);
@@ -142,10 +150,31 @@ pub fn run_backends(
         // The linker goes on after an error.
         options.policy = Policy::KeepGoing;
     }
-    options.linker = linker.as_ref().map(|(linker, _)| *linker as &dyn Execute);
+    options.linker = linker.as_ref().map(|(linker, _)| *linker as &dyn Linker);
+    let list = answering.asks_caches.then(|| Described::of_key(&answering.list_key()));
+    let list = options.engine.zip(list.as_ref());
+    if let Some((engine, list)) = list {
+        engine.fetch_link(list);
+    }
     let hooks = Giving { answering, shared, caller, linker };
     let (_, report) = run::run_arriving(incoming, &options, &hooks);
+    if let Some((engine, list)) = list {
+        let modules: Vec<_> = lock(shared).modules.iter().filter_map(cached_object).collect();
+        engine.keep_link(list, modules.into_iter());
+        session.reporter.report(ProgressEvent::Engines(&engine.engines()));
+    }
     Ok(report.exit_code())
+}
+
+/// The digest of a module's action in caches, and that of its object if it was found here.
+fn cached_object(module: &LinkModule) -> Option<(distlto_reapi::Digest, Option<KnownObject>)> {
+    let action = Described::of_key(&Key(from_hex(&module.key)?)).encoded.digest();
+    let object = module.object.as_ref().filter(|object| !object.depends_on_directory());
+    let known = object.and_then(|object| {
+        let digest = digest_of(&Digest::parse(&object.files.first()?.1)?);
+        Some(KnownObject { digest, took: Some(Duration::from_micros(object.took_us)) })
+    });
+    Some((action, known))
 }
 
 /// An object that the linker has compiled.

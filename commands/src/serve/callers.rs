@@ -191,6 +191,8 @@ impl<'a> Shared<'a> {
             objects: session.objects(root),
             cc1_commands: &Cc1Commands::default(),
             stable_names: *stable_names,
+            asks_caches: false,
+            has_bitcode: false,
             before_anew: &|_| {},
             notes: None,
         };
@@ -537,6 +539,7 @@ fn answer(
     };
     let LinkSettings { digests, identity, earlier } = settings;
     session.record_compiler();
+    let asks_caches = session.options.asks_caches() && !compilation.is_described;
     let answering = Answering {
         session,
         directory: elsewhere,
@@ -547,6 +550,8 @@ fn answer(
         objects: session.objects(root),
         cc1_commands: &Cc1Commands::default(),
         stable_names,
+        asks_caches,
+        has_bitcode: asks_caches && usage::has_bitcode(inputs.iter().map(|(path, _)| path.clone())),
         before_anew,
         notes: linker.notes,
     };

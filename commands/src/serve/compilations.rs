@@ -1,22 +1,29 @@
 //! Compilations by the linker itself, on the threads that ask: each waits until the schedule lets it begin.
 //!
-//! The linker reports the end of each, with the object. Does not keep objects.
+//! The linker reports the end of each, with the object. Other caches are asked by the key of the store before. Does not
+//! keep objects.
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use distlto_executor::cause::Cause;
 use distlto_executor::execute::capture::Captured;
-use distlto_executor::execute::{Execute, Executed, ExecutionRequest};
+use distlto_executor::execute::{Execute, Executed, ExecutionRequest, Linker};
+use distlto_executor::result::Key;
 use distlto_executor::trace::Trace;
 use distlto_executor::undeclared::Undeclared;
+use distlto_executor::verify::Expectation;
+use distlto_planner::{contents, module};
+use distlto_prepare::input::Input;
 use distlto_prepare::io_error::IoError;
+use distlto_prepare::kind::{Native, bitcode_of};
 use distlto_prepare::mutex::lock;
 use distlto_prepare::write::write_atomically;
 use distlto_record::action::EngineTimes;
@@ -26,6 +33,7 @@ use super::backends::{Shared, send};
 use super::link::read;
 use super::protocol::{Answer, Compiled};
 use super::socket::Caller;
+use crate::link::file_state::FileState;
 
 /// Interval of checks whether the run is cancelled.
 const LOOK: Duration = Duration::from_millis(100);
@@ -42,10 +50,43 @@ pub struct Compilations<'a> {
     changed: Condvar,
 }
 
+/// A module that waits.
+pub struct Waiting {
+    /// Its number.
+    pub number: usize,
+    /// What caches know of it; `None` where they have it by its description.
+    pub cached: Option<CachedModule>,
+}
+
+/// A module whose object a cache may have.
+pub struct CachedModule {
+    pub id: String,
+    pub key: Key,
+    /// The file that holds it, and where in it, unless it is the whole file.
+    pub container: (PathBuf, Option<Range<usize>>),
+    pub shard: Vec<u8>,
+    /// The files that hold it and its imports, when the linker asked.
+    pub read: Vec<FileState>,
+}
+
+impl CachedModule {
+    fn expectation(&self) -> Result<Expectation, IoError> {
+        let (file, range) = &self.container;
+        let failed = IoError::on("read", file);
+        let bytes = Input::open(file).map_err(|error| failed(io::Error::other(error.to_string())))?;
+        let bytes = range.clone().map_or(Some(&*bytes), |range| bytes.get(range)).unwrap_or_default();
+        let bytes = bitcode_of(bytes).unwrap_or(bytes);
+        let native = module::read(bytes).ok().and_then(|module| Native::of_triple(&module.triple));
+        // A table that LLVM would make anew is no reason for a refusal: then less is known.
+        let contents = contents::required(bytes, Some(&self.shard), &self.id).unwrap_or_default();
+        Ok(Expectation { native, contents })
+    }
+}
+
 #[derive(Default)]
 struct State {
-    /// The numbers of the modules that wait, by their labels.
-    waiting: HashMap<String, usize>,
+    /// The modules that wait, by their labels.
+    waiting: HashMap<String, Arc<Waiting>>,
     ended: HashMap<u32, (Compiled, Option<File>)>,
     /// By the labels of their modules.
     objects: HashMap<String, LinkerObject>,
@@ -76,8 +117,12 @@ impl<'a> Compilations<'a> {
     }
 
     /// A module is about to wait.
-    pub fn add(&self, label: &str, number: usize) {
-        self.lock().waiting.insert(label.to_owned(), number);
+    pub fn add(&self, label: &str, waiting: Waiting) {
+        self.lock().waiting.insert(label.to_owned(), waiting.into());
+    }
+
+    fn waiting(&self, label: &str) -> Option<Arc<Waiting>> {
+        self.lock().waiting.get(label).map(Arc::clone)
     }
 
     /// The linker has ended a compilation.
@@ -132,13 +177,26 @@ impl<'a> Compilations<'a> {
     }
 }
 
+impl Linker for Compilations<'_> {
+    fn key(&self, label: &str) -> Option<Key> {
+        self.waiting(label)?.cached.as_ref().map(|cached| cached.key)
+    }
+
+    fn expectation(&self, label: &str) -> Result<Expectation, IoError> {
+        let waiting = self.waiting(label);
+        let cached = waiting.as_ref().and_then(|waiting| waiting.cached.as_ref());
+        cached.map_or(Ok(Expectation::default()), CachedModule::expectation)
+    }
+}
+
 impl Execute for Compilations<'_> {
     fn execute(&self, request: &ExecutionRequest<'_>) -> Result<Executed, Cause> {
         let label = request.job.label;
         let interrupted = || Cause::Interrupted { label: label.to_owned() };
         let io = |source| Cause::Io { label: label.to_owned(), source };
-        let number = self.lock().waiting.remove(label);
-        let ticket = number.and_then(|number| lock(self.shared).modules[number].ticket.take());
+        let waiting = self.lock().waiting.remove(label);
+        let ticket =
+            waiting.as_ref().and_then(|waiting| lock(self.shared).modules[waiting.number].ticket.take());
         // It has an answer already.
         let ticket = ticket.ok_or_else(interrupted)?;
         let (begun, at) = (Instant::now(), SystemTime::now());
@@ -155,8 +213,11 @@ impl Execute for Compilations<'_> {
         };
         let observed = self.observed(compiled, at).map_err(IoError::on("read", "the linker's notes"));
         let (mut undeclared, warnings) = observed.map_err(io)?;
-        // The object may be that of an error, which caches must not have.
-        undeclared.is_more |= !request.outputs.is_empty() && !warnings.is_empty();
+        // Caches must not have the object of an error, or that of a module that has changed meanwhile.
+        let mut inputs =
+            waiting.iter().filter_map(|waiting| waiting.cached.as_ref()).flat_map(|cached| &cached.read);
+        let is_doubtful = !warnings.is_empty() || inputs.any(|file| !file.holds());
+        undeclared.is_more |= !request.outputs.is_empty() && is_doubtful;
         if let Some(output) = request.outputs.first() {
             let object = file.try_clone().and_then(|file| read(Some(file)));
             let object = object.map_err(IoError::on("read", "an object of the linker")).map_err(io)?;

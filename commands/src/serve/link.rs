@@ -13,12 +13,14 @@ use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use distlto_executor::result::Key;
 use distlto_executor::run::{self, Arrival, Arrivals};
 use distlto_executor::trace::Trace;
 use distlto_planner::backend_flags::BackendFiles;
 use distlto_planner::keep::{self, ModulePlaces};
 use distlto_planner::module::source_name;
 use distlto_planner::shard;
+use distlto_prepare::blobs::from_hex;
 use distlto_prepare::input::Input;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::mutex::lock;
@@ -29,7 +31,7 @@ use distlto_record::why::Change;
 
 use super::answering::{Anew, Answering};
 use super::backends::{Shared, end, give_file, keep_objects, over, run_backends, send};
-use super::compilations::Compilations;
+use super::compilations::{CachedModule, Compilations, Waiting};
 use super::describe::{Described, Unfit, describe};
 use super::kept;
 use super::key_parts::{Content, KeyParts};
@@ -41,6 +43,7 @@ use super::protocol::{Answer, Compiled, PACKET, Question, RESOLUTIONS};
 use super::settings::ModuleFlags;
 use super::socket::{Caller, Received};
 use crate::completion::Completion;
+use crate::link::file_state::FileState;
 use crate::link::{LinkError, stable_names};
 
 /// The idle time after which a link with a failed backend ends under --keep-going: no backend runs, and no question
@@ -111,7 +114,8 @@ impl Answering<'_> {
                 opened: 0,
                 linker: linker.as_ref(),
             };
-            if let Err(error) = hearing.hear() {
+            let heard = hearing.prepare().and_then(|()| hearing.hear());
+            if let Err(error) = heard {
                 lock(&shared).error.get_or_insert(error);
                 end(caller);
             }
@@ -194,6 +198,15 @@ impl From<IoError> for Miss {
 }
 
 impl<'scope> Hearing<'scope, '_, '_> {
+    /// Has a cache prepare the objects of a link that has none here, before the linker asks.
+    fn prepare(&mut self) -> Result<(), LinkError> {
+        let answering = self.answering;
+        if answering.asks_caches && answering.has_bitcode && answering.earlier.all().is_empty() {
+            self.run = Some(self.begin()?);
+        }
+        Ok(())
+    }
+
     /// Hears the linker until it is gone.
     fn hear(&mut self) -> Result<(), LinkError> {
         let heard = |error| IoError::on("hear", "the linker")(error);
@@ -385,6 +398,7 @@ impl<'scope> Hearing<'scope, '_, '_> {
     ) -> Result<(), Miss> {
         let answering = self.answering;
         answering.session.store.iter().for_each(|store| store.count(false));
+        let cached = if answering.asks_caches { self.cached(id, &key, bytes)? } else { None };
         let missed = answering.missed(&mut self.files, question, (id, key), bytes);
         let (module, why) = missed.map_err(|error| Miss::Unfit(error.to_string()))?;
         let names = ModulePlaces::of(answering.session.directory, &module.label);
@@ -400,7 +414,23 @@ impl<'scope> Hearing<'scope, '_, '_> {
             dwo: None,
             cost: module.cost.total(),
         };
-        self.add(LinkModule { ticket: Some(question.ticket), ..module }, arrival, why)
+        self.add((LinkModule { ticket: Some(question.ticket), ..module }, cached), arrival, why)
+    }
+
+    /// What caches know of a module that the linker is to compile.
+    fn cached(&mut self, id: &str, key: &str, shard: &[u8]) -> Result<Option<CachedModule>, Miss> {
+        let Some(key) = from_hex(key) else { return Ok(None) };
+        let container = self.files.container(id)?;
+        let mut read = vec![container.0.clone()];
+        for module in shard::modules(shard).unwrap_or_default() {
+            if let Ok(import) = std::str::from_utf8(&module.path) {
+                read.push(self.files.container(import)?.0);
+            }
+        }
+        read.sort_unstable();
+        read.dedup();
+        let read = read.iter().filter_map(|file| FileState::of(file)).collect();
+        Ok(Some(CachedModule { id: id.to_owned(), key: Key(key), container, shard: shard.to_vec(), read }))
     }
 
     /// The inputs of a module's backend, and their digests if all are known.
@@ -493,7 +523,7 @@ impl<'scope> Hearing<'scope, '_, '_> {
         // In the order of their contents.
         let why = answering.action_records().why(&linked, &contents);
         linked.imports.sort_unstable();
-        self.add(linked, arrival, why)
+        self.add((linked, None), arrival, why)
     }
 
     /// Reads the linker's symbol resolution, if it has given one.
@@ -507,7 +537,12 @@ impl<'scope> Hearing<'scope, '_, '_> {
     }
 
     /// Adds an action to the run, which begins with the first.
-    fn add(&mut self, module: LinkModule, arrival: Arrival, why: Vec<Change>) -> Result<(), Miss> {
+    fn add(
+        &mut self,
+        (module, cached): (LinkModule, Option<CachedModule>),
+        arrival: Arrival,
+        why: Vec<Change>,
+    ) -> Result<(), Miss> {
         if self.run.is_none() {
             self.run = Some(self.begin()?);
         }
@@ -516,7 +551,7 @@ impl<'scope> Hearing<'scope, '_, '_> {
         let mut shared = lock(self.shared);
         let number = shared.modules.len();
         if let Some(linker) = self.linker {
-            linker.add(&module.label, number);
+            linker.add(&module.label, Waiting { number, cached });
         }
         let Some(id) = arrivals.add(arrival) else {
             drop(shared);
@@ -531,7 +566,7 @@ impl<'scope> Hearing<'scope, '_, '_> {
         Ok(())
     }
 
-    fn begin(&self) -> Result<(Arrivals, ScopedJoinHandle<'scope, u8>), Miss> {
+    fn begin(&self) -> Result<(Arrivals, ScopedJoinHandle<'scope, u8>), IoError> {
         let (answering, shared, caller) = (self.answering, self.shared, self.caller);
         let (arrivals, incoming) = run::arrivals();
         let linker = self.linker;

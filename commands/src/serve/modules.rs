@@ -296,6 +296,15 @@ impl ModuleFiles {
         Ok(found)
     }
 
+    /// The file that holds a module, and where in it, unless it is the whole file.
+    pub fn container(&mut self, id: &str) -> Result<(PathBuf, Option<Range<usize>>), IoError> {
+        Ok(match self.source(id)? {
+            Some(Source::Part(path, range)) => (self.directory.join(path), Some(range)),
+            Some(Source::File(path)) => (path, None),
+            Some(Source::Kept(_)) | None => (self.directory.join(id), None),
+        })
+    }
+
     /// Reads the references of a module's definitions from its summary.
     pub fn references(&mut self, id: &str) -> Option<References> {
         self.with_bitcode(id, |bytes| references::read(bytes).ok().flatten()).ok().flatten()

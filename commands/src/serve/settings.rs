@@ -28,7 +28,7 @@ pub struct CompileSettings {
     pub compiler: String,
     /// The linker, if it compiles its modules itself, with its options that may change code.
     pub linker: Option<LinkerCode>,
-    /// Whether modules are described for a compiler: an engine or a cache may have their objects.
+    /// Whether modules are described for a compiler, which an engine may run.
     pub is_described: bool,
     /// The linker's flavour, if that is not ELF's.
     pub flavour: Option<Flavour>,
@@ -56,6 +56,19 @@ pub struct LinkerCode {
 impl LinkerCode {
     fn all_words(&self) -> Vec<String> {
         [self.program.clone()].into_iter().chain(self.words.iter().cloned()).collect()
+    }
+
+    /// The options that may change code, with the contents of files in the places of their names: objects are the same
+    /// wherever these lie.
+    fn words_by_content(&self, directory: &Path, digests: &FileDigests) -> Result<Vec<String>, IoError> {
+        let mut words = self.words.clone();
+        for word in &mut words {
+            let names: Vec<String> = names_in(word).map(str::to_owned).collect();
+            for name in names.iter().filter(|name| directory.join(name).is_file()) {
+                *word = word.replacen(name.as_str(), &digests.digest(Utf8Path::new(name))?.to_string(), 1);
+            }
+        }
+        Ok(words)
     }
 }
 
@@ -112,20 +125,19 @@ impl CompileSettings {
         Ok(ModuleFlags { args, file: Some(records.file_of(&object)) })
     }
 
-    /// Returns the identity of the compiler and its options. `note` distinguishes compilers of one name. Files that
-    /// the words name count with their content.
+    /// Returns the identity of the program that compiles, and of its options. `note` distinguishes programs of one name.
+    /// Files that the words name count with their content.
     pub fn identity(
         &self,
         note: &[u8],
         directory: &Path,
         digests: &FileDigests,
     ) -> Result<Identity, IoError> {
-        let mut words = match &self.linker {
-            Some(linker) => linker.all_words(),
-            None => self.flags.shared_words(&self.compiler),
-        };
-        let inputs = self.flags.inputs.iter().filter(|_| self.linker.is_none());
-        let mut files: Vec<String> = inputs.map(|file| file.to_string()).collect();
+        if let Some(linker) = &self.linker {
+            return Ok(Identity::of(note, &linker.words_by_content(directory, digests)?));
+        }
+        let mut words = self.flags.shared_words(&self.compiler);
+        let mut files: Vec<String> = self.flags.inputs.iter().map(|file| file.to_string()).collect();
         for word in &words[1..] {
             files.extend(names_in(word).filter(|name| directory.join(name).is_file()).map(str::to_owned));
         }
@@ -134,7 +146,7 @@ impl CompileSettings {
         for file in files {
             words.push(format!("{file} {}", digests.digest(Utf8Path::new(&file))?));
         }
-        words.extend((self.is_completed && self.linker.is_none()).then(|| "completed".to_owned()));
+        words.extend(self.is_completed.then(|| "completed".to_owned()));
         words.extend(self.flags.dwo_directory.iter().map(|directory| directory.to_string()));
         Ok(Identity::of(note, &words))
     }

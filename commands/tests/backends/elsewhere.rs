@@ -100,7 +100,7 @@ fn compile(link: &Link, execute: &dyn Execute, cancel: &Cancel) -> JobAttempt {
         digests: &digests,
         describer: Some(&describer),
         caches: &[],
-        is_linker: false,
+        linker: None,
     };
     let attempt = attempt::run(&job, Site::Here, Duration::ZERO, &context);
     assert_eq!(toolchains.troubles(), Vec::<String>::new());

@@ -76,6 +76,11 @@ impl Compilers {
         let before = words.iter().take_while(|word| !word.starts_with('-'));
         let wrappers = before.filter_map(|word| place_of(word, directory)).filter(|place| place != program);
         files.extend(wrappers);
+        self.identity_of(files)
+    }
+
+    /// The same for a program that is these files.
+    pub fn identity_of(&self, files: Vec<PathBuf>) -> Result<Digest, String> {
         let files = files
             .into_iter()
             .map(Utf8PathBuf::try_from)

@@ -7,6 +7,7 @@
 
 mod action_cache;
 pub mod engine;
+pub mod link_objects;
 mod loss;
 mod pace;
 pub mod stop;

@@ -19,7 +19,7 @@ async fn everything(client: &Client, salt: u8) -> Result<(), Error> {
     let prepared = prepare(&format!("cat in > out # {salt}"), &content(salt.into(), 6 << 20), |_| ());
     client.upload(prepared.blobs.clone()).await?;
     let action = prepared.encoded.digest();
-    assert_eq!(client.action_result(action).await?, None);
+    assert_eq!(client.action_result(action, Vec::new()).await?, None);
     let executed = client.execute(action, &ExecuteOptions::default(), |_| ()).await?;
     client.update_action_result(action, executed.result.clone()).await?;
     let found = client.download(output(&executed.result)).await?;

@@ -40,7 +40,7 @@ fn ready(change: impl FnOnce(&mut distlto_reapi_server::Faults), script: &str) -
 fn an_action_runs_and_is_cached() -> Tested {
     let (server, client, prepared) = ready(|_| (), COPY);
     let action = prepared.encoded.digest();
-    assert_eq!(wait(client.action_result(action))?, None);
+    assert_eq!(wait(client.action_result(action, Vec::new()))?, None);
     let (task, stages) = begin(&client, &prepared, ExecuteOptions::default());
     let executed = wait(task)??;
     assert_eq!((executed.cached, executed.result.exit_code), (false, 0));
@@ -48,7 +48,7 @@ fn an_action_runs_and_is_cached() -> Tested {
     assert_eq!(wait(client.download(output(&executed.result)))?, "an input");
     assert_eq!(wait(client.stdout(&executed.result))?, "said\n");
     assert_eq!(wait(client.stderr(&executed.result))?, "warned\n");
-    assert_eq!(wait(client.action_result(action))?.as_ref(), Some(&executed.result));
+    assert_eq!(wait(client.action_result(action, Vec::new()))?.as_ref(), Some(&executed.result));
     let again = wait(begin(&client, &prepared, ExecuteOptions::default()).0)??;
     assert!(again.cached && again.result == executed.result);
     let options = ExecuteOptions { skip_cache_lookup: true, ..Default::default() };
@@ -73,7 +73,7 @@ fn results_can_be_written_and_may_be_refused() -> Tested {
     let result = distlto_reapi::proto::ActionResult { exit_code: 3, ..Default::default() };
     assert!(client.capabilities().action_cache_updates);
     wait(client.update_action_result(action, result.clone()))?;
-    assert_eq!(wait(client.action_result(action))?, Some(result.clone()));
+    assert_eq!(wait(client.action_result(action, Vec::new()))?, Some(result.clone()));
     server.change(|faults| faults.read_only_cache = true);
     let error = failed(wait(client.update_action_result(action, result)));
     assert!(
@@ -110,7 +110,7 @@ fn an_operation_that_was_forgotten_may_have_a_result() -> Tested {
     let (task, stages) = begin(&client, &prepared, ExecuteOptions::default());
     until("the action's end", || server.counts().all_executed() == 1);
     until("its result", || {
-        wait(client.action_result(prepared.encoded.digest())).is_ok_and(|found| found.is_some())
+        wait(client.action_result(prepared.encoded.digest(), Vec::new())).is_ok_and(|found| found.is_some())
     });
     server.change(|faults| (faults.refuse, faults.wait_not_found) = (Vec::new(), 1));
     assert_eq!(wait(client.download(output(&wait(task)??.result)))?, "an input");

@@ -103,7 +103,7 @@ fn silence_has_an_end_for_every_call() -> Tested {
                 client.download(Digest::of(b"small")),
                 client.upload([Blob::new("small")]),
                 client.upload([Blob::new(content(2, 6 << 20))]),
-                client.action_result(blob.digest()),
+                client.action_result(blob.digest(), Vec::new()),
                 client.update_action_result(blob.digest(), result),
             )
         });

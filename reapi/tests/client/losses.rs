@@ -79,7 +79,7 @@ fn a_cached_result_whose_blob_is_gone_is_run_again() -> Tested {
     execute(&client, &prepared)?;
     server.change(|faults| faults.hollow_results = 1);
     let action = prepared.encoded.digest();
-    let hollow = wait(client.action_result(action))?.ok_or("it is cached")?;
+    let hollow = wait(client.action_result(action, Vec::new()))?.ok_or("it is cached")?;
     let error = failed(wait(client.download(output(&hollow))));
     assert_eq!(lost(&error), Some(&[output(&hollow)][..]));
     // The output is the input here, which is gone with it.

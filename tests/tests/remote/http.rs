@@ -8,9 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
+use distlto_reapi::Digest;
+use distlto_reapi::proto::ActionResult;
 use distlto_reapi_server::Authority;
 use distlto_tests::distlto;
 use distlto_tests::run::capture;
+use prost::Message;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
@@ -144,16 +147,17 @@ fn a_link_puts_its_results_and_others_find_them() -> Result<()> {
     let server = Apache::start(OPEN, None)?;
     let said = server.linked(&[])?;
     ensure!(warnings(&said).is_empty(), "{said}");
-    ensure!(server.files("ac")?.len() as u64 == MODULES && server.files("cas")?.len() as u64 == MODULES);
+    // The objects are in the results. One more lists them.
+    ensure!(server.files("ac")?.len() as u64 == MODULES + 1 && server.files("cas")?.is_empty());
     server.forget_requests()?;
     let said = server.linked(&[])?;
     ensure!(warnings(&said).is_empty(), "{said}");
     let found = server.requests("GET /ac/", "200")?;
-    ensure!(found == MODULES && server.requests("PUT", "")? == 0, "{}", server.read("requests"));
+    ensure!(found == MODULES + 1 && server.requests("PUT", "")? == 0, "{}", server.read("requests"));
     // A mode, and an instance as a folder, which is not there.
     server.forget_requests()?;
     server.linked(&["--remote-cache-mode=read-only", "--remote-instance=other"])?;
-    ensure!(server.requests("GET /other/ac/", "404")? == MODULES && server.requests("PUT", "")? == 0);
+    ensure!(server.requests("GET /other/ac/", "404")? == MODULES + 1 && server.requests("PUT", "")? == 0);
     Ok(())
 }
 
@@ -161,12 +165,16 @@ fn a_link_puts_its_results_and_others_find_them() -> Result<()> {
 fn damaged_files_are_made_anew() -> Result<()> {
     let server = Apache::start(OPEN, None)?;
     server.linked(&[])?;
-    let (results, blobs) = (server.files("ac")?, server.files("cas")?);
+    let results = server.files("ac")?;
     fs::write(&results[0], "no result")?;
     fs::write(&results[1], "")?;
-    fs::write(&blobs[2], "no object")?;
-    fs::write(&blobs[3], "")?;
-    fs::remove_file(&blobs[4])?;
+    fs::remove_file(&results[2])?;
+    for result in &results[3..] {
+        let mut bytes = fs::read(result)?;
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        fs::write(result, bytes)?;
+    }
     let said = server.linked(&[])?;
     ensure!(warnings(&said).iter().any(|line| line.contains("has other content")), "{said}");
     Ok(())
@@ -192,7 +200,7 @@ fn tls_and_credentials() -> Result<()> {
         let said = Running::start(command)?.right(&checkout)?;
         let warned = warnings(&said);
         match words {
-            None => ensure!(warned.is_empty() && server.files("ac")?.len() as u64 == MODULES, "{said}"),
+            None => ensure!(warned.is_empty() && server.files("ac")?.len() as u64 == MODULES + 1, "{said}"),
             Some(words) => ensure!(warned.len() == 1 && warned[0].contains(words), "{said}"),
         }
         ensure!(!said.contains("c2VjcmV0") && !said.contains("dXNlcj"), "{said}");
@@ -214,7 +222,7 @@ fn a_cache_that_is_only_read_is_said_once() -> Result<()> {
 fn a_server_that_is_silent_or_gone_is_done_without() -> Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let silent = listener.local_addr()?.to_string();
-    for (server, words) in [(silent.as_str(), "DEADLINE_EXCEEDED"), ("127.0.0.1:9", "onnect")] {
+    for (server, words) in [(silent.as_str(), "no answer"), ("127.0.0.1:9", "onnect")] {
         let checkout = Checkout::new()?;
         let url = format!("http://{server}");
         let options = ["-j1", "--remote-cache", &url, "--remote-retry-time=0s"];
@@ -238,5 +246,35 @@ fn the_check_tries_it() -> Result<()> {
     ensure!(said.contains("its action cache keeps results, and gives them back"), "{said}");
     // A body without a byte is an error of nginx's.
     ensure!(server.requests("PUT /cas/e3b0c44298fc1c149afbf4c8996fb924", "")? == 0);
+    Ok(())
+}
+
+/// A list of a link's objects only says what to fetch early.
+#[test]
+fn a_list_that_lies_costs_no_object() -> Result<()> {
+    let server = Apache::start(OPEN, None)?;
+    server.linked(&[])?;
+    let is_list = |result: &ActionResult| result.output_files.iter().any(|file| file.path == "objects");
+    let read = |path: &PathBuf| Ok::<_, anyhow::Error>(ActionResult::decode(&*fs::read(path)?)?);
+    let results = server.files("ac")?;
+    let mut lists = results.iter().filter(|path| read(path).is_ok_and(|result| is_list(&result)));
+    let path = lists.next().context("the cache has a list")?;
+    let truth = read(path)?.output_files[0].contents.clone();
+    let entry = truth.len() / usize::try_from(MODULES)?;
+    // The object of each module is said to be that of the next one.
+    let mut turned = truth.clone();
+    for (at, place) in turned.iter_mut().enumerate() {
+        let is_object = (entry - 48..entry - 8).contains(&(at % entry));
+        *place = if is_object { truth[(at + entry) % truth.len()] } else { *place };
+    }
+    let foreign = truth.iter().map(|byte| byte ^ 1).collect();
+    for list in [turned, foreign, truth[..100].to_vec(), b"none".to_vec(), truth.repeat(1000)] {
+        let mut result = read(path)?;
+        result.output_files[0].digest = Some(Digest::of(&list).message());
+        result.output_files[0].contents = list;
+        fs::write(path, result.encode_to_vec())?;
+        let said = server.linked(&["-v"])?;
+        ensure!(warnings(&said).is_empty() && said.contains("14 from the cache"), "{said}");
+    }
     Ok(())
 }

@@ -227,7 +227,7 @@ fn compile(
         digests: &digests,
         describer,
         caches: &[],
-        is_linker: false,
+        linker: None,
     };
     let attempt = attempt::run(job, Site::Here, Duration::ZERO, &context);
     let why = |cause: &dyn std::error::Error| format!("{cause}\n{}", attempt.stderr);
@@ -298,7 +298,7 @@ fn worker(result: &proto::ActionResult) -> String {
 
 /// Whether the server has the result for the next one who asks.
 async fn kept(client: &Client, prepared: &Prepared, report: &mut CheckedSentences) {
-    match client.action_result(prepared.action).await {
+    match client.action_result(prepared.action, Vec::new()).await {
         Ok(Some(_)) => report.good("the worker's result is in the action cache"),
         Ok(None) => {
             report.note("the worker's result is not in the action cache: every link compiles all again")

@@ -134,7 +134,7 @@ async fn action_cache(client: &Client, report: &mut CheckedSentences) {
         blobs.extend([action.action.clone(), action.command.clone(), output.clone()]);
         client.upload(blobs).await?;
         client.update_action_result(action.digest(), result).await?;
-        client.action_result(action.digest()).await
+        client.action_result(action.digest(), Vec::new()).await
     };
     match kept.await {
         Ok(Some(found)) if names(&found, output.digest()) => {

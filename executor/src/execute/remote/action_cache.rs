@@ -8,14 +8,33 @@ use std::sync::atomic::Ordering::Relaxed;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::mutex::lock;
 use distlto_reapi::blob::Blob;
-use distlto_reapi::{Client, Error, proto};
+use distlto_reapi::execute::{command_time, with_command_time};
+use distlto_reapi::{Client, Digest, Error, proto};
 
 use super::engine::{Engine, printed};
+use super::link_objects::KnownObject;
 use super::transfer;
 use crate::cache::{Hit, ResultCache};
 use crate::describe::Described;
 use crate::output::Output;
 use crate::result::NewResult;
+
+/// The most bytes of an output that a result holds itself, where it may.
+const INLINE: usize = 1 << 20;
+
+/// Describes an output; returns its blob too, unless the result holds that.
+pub(super) fn output_file(
+    client: &Client,
+    path: String,
+    bytes: Vec<u8>,
+) -> (proto::OutputFile, Option<Blob>) {
+    let digest = Some(Digest::of(&bytes).message());
+    let file = proto::OutputFile { path, digest, ..Default::default() };
+    match client.inlines_outputs() && bytes.len() <= INLINE {
+        true => (proto::OutputFile { contents: bytes, ..file }, None),
+        false => (file, Some(Blob::new(bytes))),
+    }
+}
 
 impl Engine {
     /// A future's value, unless the run is to end first, or the server is gone.
@@ -58,15 +77,16 @@ impl Engine {
         lock(&self.result_uploads.why).take()
     }
 
-    /// Looks up a result and downloads its outputs beside their files. `None` for a miss or a result of a failed
-    /// command.
+    /// Looks up a result and downloads its outputs beside their files; returns the first one, too. `None` for
+    /// a miss or a result of a failed command.
     async fn cached_result(
         &self,
         client: &Client,
         described: &Described<'_>,
         outputs: &[Output<'_>],
-    ) -> Result<Option<Hit>, Error> {
-        let Some(result) = client.action_result(described.encoded.digest()).await? else {
+    ) -> Result<Option<(Hit, Option<KnownObject>)>, Error> {
+        let names = described.action.outputs.iter().map(|(name, _)| name.clone().into_owned());
+        let Some(result) = client.action_result(described.encoded.digest(), names.collect()).await? else {
             return Ok(None);
         };
         if result.exit_code != 0 {
@@ -74,26 +94,25 @@ impl Engine {
         }
         transfer::fetch(client, &result, described, outputs).await?;
         let stderr = printed(&client.stderr(&result).await?);
-        Ok(Some(Hit { stderr, took: None, is_far: true, is_unobserved: false }))
+        let took = result.execution_metadata.as_ref().and_then(command_time);
+        let digest = result.output_files.first().and_then(|file| Digest::from_message(file.digest.as_ref()?));
+        let object = digest.map(|digest| KnownObject { digest, took });
+        Ok(Some((Hit { stderr, took, is_far: true, is_unobserved: false }, object)))
     }
-}
 
-impl ResultCache for Engine {
-    fn find(&self, action: &Described<'_>, outputs: &[Output<'_>]) -> Result<Option<Hit>, IoError> {
+    fn look_up(&self, action: &Described<'_>, outputs: &[Output<'_>]) -> Result<Option<Hit>, IoError> {
         let Some((client, _)) = self.cache() else { return Ok(None) };
         let key = action.encoded.digest();
-        if lock(&self.missing).contains(&key) {
-            return Ok(None);
-        }
         match self.wait(self.cached_result(client, action, outputs)) {
             None => Ok(None),
             Some(Ok(None)) => {
                 lock(&self.missing).insert(key);
                 Ok(None)
             }
-            Some(Ok(found)) => {
+            Some(Ok(Some((found, object)))) => {
                 transfer::put_in_place(outputs)?;
-                Ok(found)
+                object.into_iter().for_each(|object| self.link_objects.is_known(key, object, false));
+                Ok(Some(found))
             }
             Some(Err(Error::Lost { .. })) => {
                 self.note(
@@ -112,6 +131,21 @@ impl ResultCache for Engine {
             }
         }
     }
+}
+
+impl ResultCache for Engine {
+    fn find(&self, action: &Described<'_>, outputs: &[Output<'_>]) -> Result<Option<Hit>, IoError> {
+        if self.cache().is_none() || lock(&self.missing).contains(&action.encoded.digest()) {
+            return Ok(None);
+        }
+        lock(&self.lookups).begin();
+        let found = match self.find_listed(action, outputs) {
+            Ok(None) => self.look_up(action, outputs),
+            found => found,
+        };
+        lock(&self.lookups).end(found.as_ref().ok().and_then(Option::as_ref));
+        found
+    }
 
     fn keep(&self, action: &Described<'_>, result: &NewResult<'_>) {
         let Some((client, true)) = self.cache() else { return };
@@ -125,21 +159,26 @@ impl ResultCache for Engine {
         for ((name, _), output) in action.action.outputs.iter().zip(result.outputs) {
             // In memory: the file gets another name as soon as this returns.
             let Ok(bytes) = fs::read(output.file) else { return };
-            let blob = Blob::new(bytes);
-            files.push(proto::OutputFile {
-                path: name.clone().into_owned(),
-                digest: Some(blob.digest().message()),
-                ..Default::default()
-            });
-            blobs.push(blob);
+            let (file, blob) = output_file(client, name.clone().into_owned(), bytes);
+            files.push(file);
+            blobs.extend(blob);
         }
         let message = proto::ActionResult {
             output_files: files,
             stderr_raw: result.stderr.to_vec(),
+            execution_metadata: Some(with_command_time(result.measured.wall)),
             ..Default::default()
         };
         let (client, key) = (client.clone(), action.encoded.digest());
-        let bytes = blobs.iter().map(|blob| usize::try_from(blob.digest().size).unwrap_or(usize::MAX)).sum();
+        let object =
+            message.output_files.first().and_then(|file| Digest::from_message(file.digest.as_ref()?));
+        let took = Some(result.measured.wall);
+        let object = object.map(|digest| KnownObject { digest, took });
+        object.into_iter().for_each(|object| self.link_objects.is_known(key, object, true));
+        let bytes = blobs.iter().map(|blob| usize::try_from(blob.digest().size).unwrap_or(usize::MAX));
+        let bytes = bytes
+            .sum::<usize>()
+            .saturating_add(message.output_files.iter().map(|file| file.contents.len()).sum());
         let upload = async move {
             client.upload(blobs).await?;
             client.update_action_result(key, message).await

@@ -7,8 +7,8 @@ use std::collections::{BTreeSet, HashSet};
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use distlto_prepare::mutex::lock;
@@ -19,15 +19,17 @@ use distlto_reapi::statistics::Snapshot;
 use distlto_reapi::{Client, Digest, Error, Options};
 use distlto_record::action::EngineTimes;
 use distlto_record::progress::UnderWay;
-use distlto_record::report::{Measured, Span};
-use distlto_record::run::EngineUse;
+use distlto_record::report::{Measured, Span, microseconds};
+use distlto_record::run::{EngineUse, Lookups};
 use miette::Diagnostic;
 
+use super::link_objects::LinkObjects;
 use super::loss::EngineLoss;
 use super::pace::{FlightStage, InFlight, Pace};
 use super::stop::Stop;
 use super::uploads::ResultUploads;
 use super::{Action, transfer};
+use crate::cache::Hit;
 use crate::cancel::Cancel;
 use crate::cause::Cause;
 use crate::describe::Platform;
@@ -90,6 +92,8 @@ pub struct Engine {
     settings: EngineSettings,
     pub(super) loss: EngineLoss,
     notes: Mutex<BTreeSet<String>>,
+    pub(super) link_objects: Arc<LinkObjects>,
+    pub(super) lookups: Mutex<LookupTimes>,
     /// Cache misses: these actions are not looked up again.
     pub(super) missing: Mutex<HashSet<Digest>>,
     /// Reasons why actions were not executed there.
@@ -160,6 +164,8 @@ impl Engine {
             settings,
             loss: EngineLoss::default(),
             notes: Mutex::default(),
+            link_objects: Arc::default(),
+            lookups: Mutex::default(),
             missing: Mutex::default(),
             returned: Repeated::default(),
             unusable: Repeated::default(),
@@ -233,6 +239,10 @@ impl Engine {
             if found.iter().all(|known| known.server != server) {
                 found.push(used(server, &client.statistics().snapshot()));
             }
+        }
+        let cache = self.cache.as_ref().map(|(client, _)| client.options().endpoint.shown().to_string());
+        for engine in found.iter_mut().filter(|engine| Some(&engine.server) == cache.as_ref()) {
+            engine.lookups = lock(&self.lookups).counts;
         }
         found
     }
@@ -444,6 +454,31 @@ impl Repeated {
     }
 }
 
+/// Lookups, and the time in which at least one of them waited.
+#[derive(Debug, Default)]
+pub(super) struct LookupTimes {
+    counts: Lookups,
+    waiting: usize,
+    since: Option<Instant>,
+}
+
+impl LookupTimes {
+    pub(super) fn begin(&mut self) {
+        self.waiting += 1;
+        self.since.get_or_insert_with(Instant::now);
+        self.counts.asked += 1;
+    }
+
+    pub(super) fn end(&mut self, found: Option<&Hit>) {
+        self.waiting -= 1;
+        if self.waiting == 0 {
+            self.counts.waited_us += self.since.take().map_or(0, |since| microseconds(since.elapsed()));
+        }
+        self.counts.found += u64::from(found.is_some());
+        self.counts.spared_us += microseconds(found.and_then(|hit| hit.took).unwrap_or_default());
+    }
+}
+
 /// A client of a server that executes actions.
 fn executing(client: Client) -> Result<Client, Error> {
     if client.capabilities().execution {
@@ -468,6 +503,7 @@ fn used(server: String, snapshot: &Snapshot) -> EngineUse {
         retries: snapshot.retries,
         connections: snapshot.channels,
         calls: snapshot.calls.iter().map(|(method, count)| (method.to_string(), *count)).collect(),
+        lookups: Lookups::default(),
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::write::remove;
-use distlto_reapi::{Client, Digest, Error, proto};
+use distlto_reapi::{Client, Error, proto};
 
 use crate::describe::Described;
 use crate::output::Output;
@@ -24,9 +24,8 @@ pub(super) async fn fetch(
     for ((name, _), output) in described.action.outputs.iter().zip(outputs) {
         let place = beside(&output.file);
         let written = result.output_files.iter().find(|file| file.path == **name);
-        let digest = written.and_then(|file| Digest::from_message(file.digest.as_ref()?));
-        match written.zip(digest) {
-            Some((file, digest)) => client.download_to(digest, &place, file.is_executable).await?,
+        match written {
+            Some(file) => client.download_output(file, &place).await?,
             None => remove(&place).map_err(|error| Error::Io { path: place, source: error.source.into() })?,
         }
     }

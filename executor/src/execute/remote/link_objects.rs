@@ -1,0 +1,276 @@
+//! The list of a link's objects in a cache. The next link elsewhere reads it first, and has the objects on their way before
+//! its linker asks.
+//!
+//! An entry is the digest of a module's action, that of its object, and how long its backend took. A list only says what to fetch early: each object is
+//! checked like one that was looked up, and a module that no entry names is looked up. Does not know what is linked.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use distlto_prepare::io_error::IoError;
+use distlto_prepare::mutex::lock;
+use distlto_reapi::{Client, Digest, Error, proto};
+use distlto_record::report::microseconds;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::action_cache::output_file;
+use super::engine::Engine;
+use crate::cache::Hit;
+use crate::describe::Described;
+use crate::output::Output;
+
+/// Size in bytes of a digest in a list: its hash, and the size.
+const DIGEST: usize = 32 + 8;
+/// Size in bytes of an entry: two digests, and the time of the backend in microseconds.
+const ENTRY: usize = 2 * DIGEST + 8;
+/// The most bytes of a list.
+const LONGEST: u64 = 256 << 20;
+/// How many KiB of fetched objects wait for their questions.
+const ROOM: u32 = 64 << 10;
+/// Objects on their way at once: where calls hold many, and where each is a call.
+const BATCHED: usize = 512;
+const SINGLE: usize = 32;
+/// After so many questions, of which hardly any was for an entry, the list is taken for that of another link.
+const TRIAL: usize = 32;
+/// Interval of checks whether an object that is on its way still comes.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// The objects that the list of a link names.
+#[derive(Debug, Default)]
+pub(super) struct LinkObjects {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// By their actions.
+    listed: HashMap<Digest, Listed>,
+    asked: usize,
+    fitting: usize,
+    is_over: bool,
+    /// The actions that were asked for before there was a list.
+    early: HashSet<Digest>,
+    /// The objects that this run has found or kept.
+    known: HashMap<Digest, KnownObject>,
+    /// Whether the cache has a new object.
+    has_new: bool,
+}
+
+/// An object in the cache.
+#[derive(Debug, Clone, Copy)]
+pub struct KnownObject {
+    /// Of its content.
+    pub digest: Digest,
+    /// How long its backend took, if that is known.
+    pub took: Option<Duration>,
+}
+
+#[derive(Debug)]
+enum Listed {
+    Later(KnownObject),
+    OnItsWay,
+    /// With its share of the room.
+    Here(Vec<u8>, KnownObject, #[expect(dead_code, reason = "held")] OwnedSemaphorePermit),
+}
+
+/// An object that a list names.
+enum Wanted {
+    Fetched(Vec<u8>, KnownObject),
+    Named(KnownObject),
+}
+
+impl LinkObjects {
+    /// The object of an action, if the list has it. Waits for one that is on its way while `comes` says so.
+    fn take(&self, action: Digest, comes: impl Fn() -> bool) -> Option<Wanted> {
+        let mut state = lock(&self.state);
+        if state.listed.is_empty() {
+            state.early.insert(action);
+            return None;
+        }
+        state.asked += 1;
+        state.fitting += usize::from(state.listed.contains_key(&action));
+        if state.asked >= TRIAL && state.fitting * 4 < state.asked {
+            *state = State { is_over: true, known: std::mem::take(&mut state.known), ..State::default() };
+            return None;
+        }
+        loop {
+            match state.listed.remove(&action)? {
+                Listed::Later(object) => return Some(Wanted::Named(object)),
+                Listed::Here(bytes, object, _) => return Some(Wanted::Fetched(bytes, object)),
+                Listed::OnItsWay if !comes() => return None,
+                Listed::OnItsWay => {}
+            }
+            state.listed.insert(action, Listed::OnItsWay);
+            state = self.changed.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// A result is in the cache.
+    pub(super) fn is_known(&self, action: Digest, object: KnownObject, is_new: bool) {
+        let mut state = lock(&self.state);
+        state.known.insert(action, object);
+        state.has_new |= is_new;
+    }
+
+    /// Fetches the objects of a list, in its order.
+    async fn fetch(self: Arc<Self>, client: Client, entries: Vec<(Digest, KnownObject)>) {
+        {
+            let mut state = lock(&self.state);
+            let early = std::mem::take(&mut state.early);
+            let later = entries.iter().filter(|(action, _)| !early.contains(action));
+            state.listed = later.map(|&(action, object)| (action, Listed::Later(object))).collect();
+        }
+        let room = Arc::new(Semaphore::new(ROOM as usize));
+        let calls = Arc::new(Semaphore::new(if client.inlines_outputs() { SINGLE } else { BATCHED }));
+        for (action, object) in entries {
+            let size = u32::try_from(object.digest.size >> 10).unwrap_or(ROOM).saturating_add(1).min(ROOM);
+            // They are never closed.
+            let Ok(call) = calls.clone().acquire_owned().await else { return };
+            let Ok(space) = room.clone().acquire_many_owned(size).await else { return };
+            let mut state = lock(&self.state);
+            if state.is_over {
+                return;
+            }
+            match state.listed.get_mut(&action) {
+                Some(listed @ Listed::Later(_)) => *listed = Listed::OnItsWay,
+                // It was asked for meanwhile.
+                _ => continue,
+            }
+            drop(state);
+            let (all, client) = (self.clone(), client.clone());
+            tokio::spawn(async move {
+                let fetched = object_of(&client, action, object.digest).await;
+                let mut state = lock(&all.state);
+                // One that cannot be fetched is looked up.
+                let listed = state.listed.remove(&action);
+                if let (Ok(bytes), Some(_)) = (fetched, listed) {
+                    state.listed.insert(action, Listed::Here(bytes, object, space));
+                }
+                all.changed.notify_all();
+                drop(call);
+            });
+        }
+    }
+}
+
+/// The object of an action. Where results hold their outputs there is no other place for it.
+async fn object_of(client: &Client, action: Digest, object: Digest) -> Result<Vec<u8>, Error> {
+    if client.inlines_outputs()
+        && let Some(result) = client.action_result(action, Vec::new()).await?
+        && let [file] = result.output_files.as_slice()
+        && Digest::of(&file.contents) == object
+    {
+        return Ok(file.contents.clone());
+    }
+    client.download(object).await.map(Into::into)
+}
+
+fn entries(bytes: &[u8]) -> Vec<(Digest, KnownObject)> {
+    let number = |bytes: &[u8]| Some(u64::from_le_bytes(bytes.try_into().ok()?));
+    let digest = |bytes: &[u8]| {
+        let (hash, size) = bytes.split_first_chunk()?;
+        Some(Digest { hash: *hash, size: number(size)? })
+    };
+    let entry = |entry: &[u8; ENTRY]| {
+        let took = Duration::from_micros(number(&entry[2 * DIGEST..])?);
+        let object = KnownObject {
+            digest: digest(&entry[DIGEST..2 * DIGEST])?,
+            took: Some(took).filter(|took| !took.is_zero()),
+        };
+        Some((digest(&entry[..DIGEST])?, object))
+    };
+    let (entries, _) = bytes.as_chunks();
+    entries.iter().filter_map(entry).collect()
+}
+
+impl Engine {
+    /// Begins to fetch the objects that a list names, if the cache has it.
+    pub fn fetch_link(&self, list: &Described<'_>) {
+        let Some((client, _)) = self.cache() else { return };
+        let (client, action, objects) = (client.clone(), list.encoded.digest(), self.link_objects.clone());
+        self.runtime.spawn(async move {
+            let fetched = async {
+                let name = list_name();
+                let Some(result) = client.action_result(action, vec![name]).await? else {
+                    return Ok(Vec::new());
+                };
+                let [file] = result.output_files.as_slice() else { return Ok(Vec::new()) };
+                let digest = file.digest.as_ref().and_then(Digest::from_message);
+                Ok::<_, Error>(match digest {
+                    Some(digest) if Digest::of(&file.contents) == digest => file.contents.clone(),
+                    Some(digest) if digest.size <= LONGEST => client.download(digest).await?.into(),
+                    _ => Vec::new(),
+                })
+            };
+            // A list that cannot be read is none. What is wrong with the server the next question shows.
+            if let Ok(bytes) = fetched.await {
+                objects.fetch(client, entries(&bytes)).await;
+            }
+        });
+    }
+
+    /// Keeps the list of a link, if this run has kept an object in the cache: the actions of its modules in the order in
+    /// which the linker asked, each with its object if that was found here.
+    pub fn keep_link(
+        &self,
+        list: &Described<'_>,
+        modules: impl Iterator<Item = (Digest, Option<KnownObject>)>,
+    ) {
+        let Some((client, true)) = self.cache() else { return };
+        let mut bytes = Vec::new();
+        {
+            let state = lock(&self.link_objects.state);
+            if !state.has_new {
+                return;
+            }
+            for (action, object) in modules {
+                let Some(object) = state.known.get(&action).copied().or(object) else { continue };
+                for digest in [action, object.digest] {
+                    bytes.extend(digest.hash);
+                    bytes.extend(digest.size.to_le_bytes());
+                }
+                bytes.extend(microseconds(object.took.unwrap_or_default()).to_le_bytes());
+            }
+        }
+        let (file, blob) = output_file(client, list_name(), bytes);
+        let message = proto::ActionResult { output_files: vec![file], ..Default::default() };
+        let upload = async {
+            client.upload(blob).await?;
+            client.update_action_result(list.encoded.digest(), message).await
+        };
+        let time = self.settings().upload_time;
+        // The next link looks its objects up one by one.
+        let _ = self.wait(async { tokio::time::timeout(time, upload).await });
+    }
+
+    /// Finds an object that the list of the link names, and writes it to its file.
+    pub(super) fn find_listed(
+        &self,
+        action: &Described<'_>,
+        outputs: &[Output<'_>],
+    ) -> Result<Option<Hit>, IoError> {
+        let Some((client, _)) = self.cache() else { return Ok(None) };
+        let key = action.encoded.digest();
+        let comes = || self.cache().is_some() && !self.stop.is_asked();
+        let [output] = outputs else { return Ok(None) };
+        let (bytes, object) = match self.link_objects.take(key, comes) {
+            Some(Wanted::Fetched(bytes, object)) => (bytes, object),
+            Some(Wanted::Named(object)) => match self.wait(object_of(client, key, object.digest)) {
+                Some(Ok(bytes)) => (bytes, object),
+                // The lookup says what is wrong.
+                _ => return Ok(None),
+            },
+            None => return Ok(None),
+        };
+        fs::write(&output.file, bytes).map_err(IoError::on("write", &output.file))?;
+        self.link_objects.is_known(key, object, false);
+        Ok(Some(Hit { stderr: Vec::new(), took: object.took, is_far: true, is_unobserved: false }))
+    }
+}
+
+fn list_name() -> String {
+    "objects".to_owned()
+}
