@@ -41,6 +41,11 @@ const SLOWEST: u64 = 128 << 10;
 /// The most characters of a server's message.
 const LONGEST_WORDS: usize = 2000;
 
+/// A server whose certificate is one of an authority, in the words of TLS and in plain ones.
+const AUTHORITY_AS_SERVER: &str = "Other(OtherError(CaUsedAsEndEntity))";
+const AUTHORITY_AS_SERVER_IN_WORDS: &str =
+    "it is that of an authority itself (CA:TRUE); the server needs one of its own";
+
 /// The deadline of a large blob over all its tries: a server that gives a byte now and then is never silent.
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
@@ -297,7 +302,8 @@ impl Calls {
     /// Returns a status's message for one line of a terminal, without secrets: a server may repeat a request's headers.
     pub fn server_message(&self, attempt: &Attempt, status: &Status) -> String {
         let said = match std::error::Error::source(status) {
-            Some(source) => chain(source),
+            // rustls's word for what other clients may take.
+            Some(source) => chain(source).replace(AUTHORITY_AS_SERVER, AUTHORITY_AS_SERVER_IN_WORDS),
             None => status.message().to_owned(),
         };
         let secrets = self.secrets(attempt.given.as_ref()).filter(|value| value.len() >= SHORTEST_SECRET);

@@ -35,6 +35,8 @@ use super::protocol::{Answer, Compiled};
 use super::socket::Caller;
 use crate::link::file_state::FileState;
 
+/// How often notes are read again that are not whole.
+const PATIENCE: usize = 20;
 /// Interval of checks whether the run is cancelled.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -137,9 +139,11 @@ impl<'a> Compilations<'a> {
         self.changed.notify_all();
     }
 
-    /// The object of a module, if the linker has compiled it.
+    /// The object of a module that has one now, if the linker has compiled it.
     pub fn take(&self, label: &str) -> Option<LinkerObject> {
-        self.lock().objects.remove(label)
+        let mut state = self.lock();
+        state.waiting.remove(label);
+        state.objects.remove(label)
     }
 
     /// Whether the linker has failed to compile a module, or has ended meanwhile. It reports that itself.
@@ -169,6 +173,14 @@ impl<'a> Compilations<'a> {
             return Ok(Default::default());
         }
         let mut trace = Trace::read(notes, &self.directory)?;
+        for _ in 0..PATIENCE {
+            if !trace.is_cut {
+                break;
+            }
+            // Another thread is about to write a note.
+            std::thread::sleep(Duration::from_millis(1));
+            trace = Trace::read(notes, &self.directory)?;
+        }
         let backend = trace.backends.remove(&compiled.ticket).unwrap_or_default();
         let trace = Trace { files: backend.files, is_cut: trace.is_cut, ..Trace::default() };
         let nothing = || std::iter::empty();

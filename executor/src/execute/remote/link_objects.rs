@@ -1,8 +1,9 @@
 //! The list of a link's objects in a cache. The next link elsewhere reads it first, and has the objects on their way before
 //! its linker asks.
 //!
-//! An entry is the digest of a module's action, that of its object, and how long its backend took. A list only says what to fetch early: each object is
-//! checked like one that was looked up, and a module that no entry names is looked up. Does not know what is linked.
+//! An entry is the digest of a module's action, that of its object, and how long its backend took. A list only says what to
+//! fetch early: each object is checked like one that was looked up, and a module that no entry names is looked up. Does not
+//! know what is linked.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -93,7 +94,7 @@ impl LinkObjects {
         state.asked += 1;
         state.fitting += usize::from(state.listed.contains_key(&action));
         if state.asked >= TRIAL && state.fitting * 4 < state.asked {
-            *state = State { is_over: true, known: std::mem::take(&mut state.known), ..State::default() };
+            (state.is_over, state.listed) = (true, HashMap::new());
             return None;
         }
         loop {
@@ -176,10 +177,9 @@ fn entries(bytes: &[u8]) -> Vec<(Digest, KnownObject)> {
     };
     let entry = |entry: &[u8; ENTRY]| {
         let took = Duration::from_micros(number(&entry[2 * DIGEST..])?);
-        let object = KnownObject {
-            digest: digest(&entry[DIGEST..2 * DIGEST])?,
-            took: Some(took).filter(|took| !took.is_zero()),
-        };
+        // A larger one goes from the network to a file when it is asked for.
+        let object = digest(&entry[DIGEST..2 * DIGEST]).filter(|object| object.size >> 10 < ROOM.into())?;
+        let object = KnownObject { digest: object, took: Some(took).filter(|took| !took.is_zero()) };
         Some((digest(&entry[..DIGEST])?, object))
     };
     let (entries, _) = bytes.as_chunks();
