@@ -289,7 +289,7 @@ impl CacheArgs {
             return None;
         }
         match Cache::open(directory, limits) {
-            Ok(store) => Some(if self.cache_shared { store.shared() } else { store }.until(cancel)),
+            Ok(store) => Some(if self.cache_shared { store.shared() } else { store }.sparing().until(cancel)),
             Err(error) => {
                 warn(format_args!("the cache {} is not used: {error}", directory.display()));
                 None

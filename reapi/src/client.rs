@@ -46,7 +46,7 @@ impl std::fmt::Debug for Client {
 impl Client {
     /// Connects to a server and reads its capabilities.
     pub async fn connect(options: Options) -> Result<Self, Error> {
-        let mut retry = Retry::new(options.connect_time);
+        let mut retry = Retry::first(options.connect_time);
         let calls = Arc::new(Calls::new(options)?);
         let ask = |attempt: Arc<Attempt>| {
             let instance_name = calls.options.instance.clone();
@@ -115,10 +115,23 @@ impl Client {
 
     /// The same for an output of an action. Nothing is asked if the result holds its content.
     pub async fn download_output(&self, output: &proto::OutputFile, path: &Path) -> Result<(), Error> {
-        let digest = output.digest.as_ref().and_then(Digest::from_message).ok_or_else(|| {
-            self.inner.calls.protocol(Method::GetActionResult, "the result names an output by no digest")
-        })?;
+        let digest = self.digest_of(output)?;
         self.inner.downloads.path(digest, &output.contents, path, output.is_executable).await
+    }
+
+    /// The same in memory.
+    pub async fn output(&self, output: &proto::OutputFile) -> Result<Bytes, Error> {
+        let digest = self.digest_of(output)?;
+        match output.contents.as_slice() {
+            [] => self.download(digest).await,
+            inline => self.inner.downloads.checked(digest, inline),
+        }
+    }
+
+    fn digest_of(&self, output: &proto::OutputFile) -> Result<Digest, Error> {
+        output.digest.as_ref().and_then(Digest::from_message).ok_or_else(|| {
+            self.inner.calls.protocol(Method::GetActionResult, "the result names an output by no digest")
+        })
     }
 
     /// Whether results may hold the contents of their outputs, which are then no blobs: so it is in caches that speak plain

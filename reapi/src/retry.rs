@@ -22,7 +22,7 @@ const FEW_TRIES: u32 = 3;
 pub enum RetryVerdict {
     /// The connection is bad: again, on another one.
     Transport,
-    /// Nobody listens there: again, but not for long.
+    /// Nobody listens there: as for a bad connection, but not for long if nobody has listened before.
     Refused,
     /// The server is busy: again, later.
     Busy,
@@ -102,12 +102,19 @@ pub struct Retry {
     tries: u32,
     /// Whether credentials were renewed for it.
     pub renewed: bool,
+    /// Whether it is the first call to its server.
+    is_first: bool,
 }
 
 impl Retry {
     /// For a call that is made again for at most `limit` after it first failed.
     pub fn new(limit: Duration) -> Self {
-        Self { limit, begun: Instant::now(), failed: None, tries: 0, renewed: false }
+        Self { limit, begun: Instant::now(), failed: None, tries: 0, renewed: false, is_first: false }
+    }
+
+    /// The same for the first call to a server, where a refused connection is not waited for.
+    pub fn first(limit: Duration) -> Self {
+        Self { is_first: true, ..Self::new(limit) }
     }
 
     /// Something went well: time counts from the next failure.
@@ -131,7 +138,8 @@ impl Retry {
         let passed = failed.elapsed();
         match verdict {
             RetryVerdict::Final | RetryVerdict::Unauthenticated => return None,
-            RetryVerdict::Internal | RetryVerdict::Refused if self.tries >= FEW_TRIES => return None,
+            RetryVerdict::Internal if self.tries >= FEW_TRIES => return None,
+            RetryVerdict::Refused if self.is_first && self.tries >= FEW_TRIES => return None,
             RetryVerdict::Transport | RetryVerdict::Refused | RetryVerdict::Busy | RetryVerdict::Internal => {
             }
         }

@@ -111,6 +111,12 @@ impl Cache {
         self
     }
 
+    /// Spares from its limits what is used from now on: a link needs all its objects.
+    pub fn sparing(mut self) -> Self {
+        self.evictor.since = Some(SystemTime::now() - blobs::USE_GRAIN);
+        self
+    }
+
     /// Restricts results to their own directory if nobody observed the reads of their command: for users who have not
     /// asked for a cache.
     pub fn per_directory(mut self) -> Self {

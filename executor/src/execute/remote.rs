@@ -161,9 +161,14 @@ impl Remote<'_> {
             }
             (Err(error), None) => Err(self.engine.judge(request, error)),
             // It may lack a file that nobody knows of, such as one that the assembler includes.
-            (Ok(executed), None) if !executed.status.success() && self.engine.falls_back() => {
+            (Ok(executed), rival) if !executed.status.success() && self.engine.falls_back() => {
                 let reason = format!("the compiler fails there: {}", executed.stderr.text().trim());
-                Err(Cause::NotOnEngine { label: request.job.label.to_owned(), reason })
+                let not_there = Err(Cause::NotOnEngine { label: request.job.label.to_owned(), reason });
+                match rival {
+                    // The action has begun here too, so this machine finishes it.
+                    Some(rival) => rival.ended.await.unwrap_or(not_there),
+                    None => not_there,
+                }
             }
             (Ok(executed), rival) => {
                 if let Some(rival) = rival {

@@ -2,8 +2,8 @@
 //!
 //! Each process adds its stored bytes to a sum that all share (see [`super::usage`]), a few times per second at most.
 //! The process that brings the sum over the limit scans all files once, in a thread of its own. It removes the least
-//! recently used files until a tenth of the limit is free, so each stored tenth of the limit costs one scan. What it has
-//! used itself stays. Once a
+//! recently used files until a tenth of the limit is free, so each stored tenth of the limit costs one scan. A link
+//! spares what it has used itself. Once a
 //! day, or as often as the age limit needs, one process scans in any case.
 
 use std::io;
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
-use distlto_prepare::blobs::{self, Blobs};
+use distlto_prepare::blobs::Blobs;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::lock::{Lock, Locked, Patience};
 use distlto_prepare::mutex::lock;
@@ -35,8 +35,8 @@ const COUNT_EVERY: Duration = Duration::from_secs(24 * 60 * 60);
 #[derive(Debug)]
 pub(super) struct Evictor {
     pub limits: CacheLimits,
-    /// Files that were used after this moment stay: this process may have used them.
-    since: SystemTime,
+    /// Files that were used after this moment stay, if there is one: this process may have used them.
+    pub since: Option<SystemTime>,
     bytes: AtomicU64,
     puts: AtomicU64,
     stored: AtomicU64,
@@ -63,7 +63,7 @@ impl Evictor {
         let zero = || AtomicU64::new(0);
         Self {
             limits,
-            since: SystemTime::now() - blobs::USE_GRAIN,
+            since: None,
             bytes: zero(),
             puts: zero(),
             stored: zero(),
@@ -145,7 +145,7 @@ impl Evictor {
         let (state, blobs, since) = (Arc::clone(&self.state), Arc::clone(blobs), self.since);
         let pruning = threads::start("distlto-prune", move || {
             if let Some(_alone) = alone(&blobs) {
-                let _ = prune(&blobs, with_room(limits(&blobs)), Some(since), &|| !state.is_cancelled());
+                let _ = prune(&blobs, with_room(limits(&blobs)), since, &|| !state.is_cancelled());
             }
             state.running.store(false, Ordering::Release);
         });

@@ -27,7 +27,7 @@ const DIGEST: usize = 32 + 8;
 /// Size in bytes of an entry: two digests, and the time of the backend in microseconds.
 const ENTRY: usize = 2 * DIGEST + 8;
 /// The most bytes of a list.
-const LONGEST: u64 = 256 << 20;
+const LONGEST: i64 = 256 << 20;
 /// How many KiB of fetched objects wait for their questions.
 const ROOM: u32 = 64 << 10;
 /// Objects on their way at once: where calls hold many, and where each is a call.
@@ -159,14 +159,16 @@ impl LinkObjects {
 
 /// The object of an action. Where results hold their outputs there is no other place for it.
 async fn object_of(client: &Client, action: Digest, object: Digest) -> Result<Vec<u8>, Error> {
-    if client.inlines_outputs()
-        && let Some(result) = client.action_result(action, Vec::new()).await?
-        && let [file] = result.output_files.as_slice()
-        && Digest::of(&file.contents) == object
+    let named = proto::OutputFile { digest: Some(object.message()), ..Default::default() };
+    let mut output = &named;
+    let result =
+        if client.inlines_outputs() { client.action_result(action, Vec::new()).await? } else { None };
+    if let [file] = result.as_ref().map_or(&[][..], |result| &result.output_files)
+        && file.digest == named.digest
     {
-        return Ok(file.contents.clone());
+        output = file;
     }
-    client.download(object).await.map(Into::into)
+    client.output(output).await.map(Into::into)
 }
 
 fn entries(bytes: &[u8]) -> Vec<(Digest, KnownObject)> {
@@ -198,12 +200,9 @@ impl Engine {
                     return Ok(Vec::new());
                 };
                 let [file] = result.output_files.as_slice() else { return Ok(Vec::new()) };
-                let digest = file.digest.as_ref().and_then(Digest::from_message);
-                Ok::<_, Error>(match digest {
-                    Some(digest) if Digest::of(&file.contents) == digest => file.contents.clone(),
-                    Some(digest) if digest.size <= LONGEST => client.download(digest).await?.into(),
-                    _ => Vec::new(),
-                })
+                let size = file.digest.as_ref().map_or(0, |digest| digest.size_bytes);
+                let bytes = if size <= LONGEST { client.output(file).await?.into() } else { Vec::new() };
+                Ok::<_, Error>(bytes)
             };
             // A list that cannot be read is none. What is wrong with the server the next question shows.
             if let Ok(bytes) = fetched.await {
