@@ -57,6 +57,8 @@ pub struct Answering<'a> {
     pub asks_caches: bool,
     /// Whether an input of the link is bitcode, as far as it was looked at.
     pub has_bitcode: bool,
+    /// Called when the linker is gone, before what is left to do beside it.
+    pub linker_ended: &'a (dyn Fn() + Sync),
     /// Called before the linker begins anew. It may ask again before this has ended.
     pub before_anew: &'a (dyn Fn(Anew) + Sync),
     /// The linker's notes.

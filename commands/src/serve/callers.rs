@@ -6,8 +6,8 @@ use std::collections::HashSet;
 use std::fs::{self, File};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
@@ -193,6 +193,7 @@ impl<'a> Shared<'a> {
             stable_names: *stable_names,
             asks_caches: false,
             has_bitcode: false,
+            linker_ended: &|| (),
             before_anew: &|_| {},
             notes: None,
         };
@@ -373,6 +374,7 @@ impl<'a> Shared<'a> {
             self.begin(caller, &process, (kept.as_ref(), notes.as_ref()), &asking, &cache)?;
             Ok(settings)
         });
+        let is_replaced = OnceLock::new();
         let Asking { link, mut compilation, stable_names, .. } = asking;
         let answered = said.and_then(|settings| {
             let session = service.session(&link, state.directory(), &runner, reporter);
@@ -381,6 +383,8 @@ impl<'a> Shared<'a> {
                 Anew::Nameless => drop(lock(&self.nameless).insert(output.clone())),
                 Anew::Damaged => drop(lock(&self.damaged).insert(process.id)),
             };
+            // Whoever called the linker may remove or rename the program from then on.
+            let linker_ended = || _ = is_replaced.get_or_init(|| previous.is_replaced());
             let distributing = Distributing { caller, process: &process, notes: notes.as_ref() };
             answer(
                 service,
@@ -388,7 +392,8 @@ impl<'a> Shared<'a> {
                 &distributing,
                 &mut compilation,
                 elsewhere,
-                (settings, stable_names, &before_anew),
+                (settings, stable_names),
+                (&linker_ended, &before_anew),
             )
         });
         if is_distributed {
@@ -420,7 +425,8 @@ impl<'a> Shared<'a> {
         }
         let directory = elsewhere.map(Path::to_owned);
         let reporter = own;
-        let failed = !matches!(served.outcome, Outcome::Answered) || !previous.is_replaced();
+        let is_replaced = *is_replaced.get_or_init(|| previous.is_replaced());
+        let failed = !matches!(served.outcome, Outcome::Answered) || !is_replaced;
         if failed || is_single {
             // Its trace names the linker's unfinished files.
             lock(&self.observed).push(Observed { process, notes });
@@ -525,7 +531,8 @@ fn answer(
     linker: &Distributing<'_>,
     compilation: &mut CompileSettings,
     elsewhere: Option<&Path>,
-    (settings, stable_names, before_anew): (Option<LinkSettings>, bool, &(dyn Fn(Anew) + Sync)),
+    (settings, stable_names): (Option<LinkSettings>, bool),
+    (linker_ended, before_anew): (&(dyn Fn() + Sync), &(dyn Fn(Anew) + Sync)),
 ) -> Result<Answered, LinkError> {
     let root = elsewhere.unwrap_or(Path::new(""));
     let inputs = observed::line_inputs(root, session.link.line.arguments());
@@ -552,6 +559,7 @@ fn answer(
         stable_names,
         asks_caches,
         has_bitcode: asks_caches && usage::has_bitcode(inputs.iter().map(|(path, _)| path.clone())),
+        linker_ended,
         before_anew,
         notes: linker.notes,
     };

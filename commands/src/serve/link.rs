@@ -119,6 +119,7 @@ impl Answering<'_> {
                 lock(&shared).error.get_or_insert(error);
                 end(caller);
             }
+            (self.linker_ended)();
             if let Some(linker) = linker {
                 linker.end();
             }
