@@ -53,7 +53,8 @@ pub struct CacheArgs {
     /// another user than you and root, or that others can write to. See docs/caches.md.
     #[arg(long, env = "DISTLTO_CACHE_SHARED", value_parser = BoolishValueParser::new(), hide_short_help = true)]
     pub cache_shared: bool,
-    /// Let the store grow to so many bytes [default: a tenth of its disk, at least 10G]
+    /// Let the store grow to so many bytes [default: a tenth of its disk, at least 10G]; K, M, G and T
+    /// stand for powers of 1024
     #[arg(long, value_name = "SIZE", value_parser = parse_size, env = "DISTLTO_CACHE_SIZE", hide_short_help = true)]
     pub cache_size: Option<u64>,
     /// Drop objects that were not used for so long from the store: 30d, 12h, 90m

@@ -60,7 +60,6 @@ use camino::Utf8PathBuf;
 use distlto_exec::environment::SERVICE;
 use distlto_executor::cache::store::Cache;
 use distlto_executor::cancel::Cancel;
-use distlto_executor::describe::compiler::Compilers;
 use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_executor::hook;
 use distlto_planner::digests::FileDigests;
@@ -456,17 +455,7 @@ impl Service<'_> {
         };
         keep::toolchain(session.directory, compilation.program(), &lines)?;
         let note = match &compilation.linker {
-            Some(linker) => {
-                let compilers = Compilers::new(session.store.as_deref().map(Cache::directory));
-                let files =
-                    [linker.program.clone().into()].into_iter().chain(linker.libraries.iter().cloned());
-                let content = compilers.identity_of(files.collect());
-                let content = content
-                    .map_err(|why| IoError::on("read", &linker.program)(std::io::Error::other(why)))?;
-                // Digests that are not saved are computed again.
-                let _ = compilers.save();
-                content.to_string().into_bytes()
-            }
+            Some(linker) => linker.content(session.store.as_deref().map(Cache::directory))?.into_bytes(),
             None => {
                 let note = keep::toolchain_place(session.directory);
                 fs::read(&note).map_err(IoError::on("read", &note))?

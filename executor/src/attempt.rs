@@ -268,7 +268,7 @@ struct VerifiedJob<'a> {
     expected: Expectation,
     /// `None` for a job without caching.
     described: Option<&'a Described<'a>>,
-    /// The linker, if the job is described by the linker's key. It has loaded the inputs, and knows what to expect.
+    /// The linker, if caches have the object by the linker's key. It has loaded the inputs, so they are not checked.
     keyed: Option<&'a dyn Linker>,
     /// The result of its import step, and the job described by that.
     imported: OnceLock<(ImportStep, Described<'a>)>,

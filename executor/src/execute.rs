@@ -41,7 +41,7 @@ pub trait Execute: Sync {
 
 /// A linker that compiles its own modules, in the place of processes of this machine.
 pub trait Linker: Execute {
-    /// The key by which caches have the object of this module; `None` if they have it by its description.
+    /// The key of this module's object in caches; `None` if no cache is asked by such a key.
     fn key(&self, label: &str) -> Option<Key>;
 
     /// The requirements on the object of this module.

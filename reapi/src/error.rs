@@ -330,7 +330,7 @@ fn remedy(code: Code) -> &'static str {
 
 /// Method and code of a failed call. A cache that speaks plain HTTP has its own words.
 fn call(endpoint: &str, method: Method, code: Code) -> String {
-    match endpoint.starts_with("http") || endpoint.starts_with("s3") {
+    match ["http://", "https://", "s3://"].iter().any(|scheme| endpoint.starts_with(scheme)) {
         true => String::new(),
         false => format!("{method}: {}: ", name(code)),
     }

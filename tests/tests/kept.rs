@@ -63,8 +63,17 @@ impl Link {
 
     /// Links; returns how many backends were out of date, and what was said.
     fn link(&self) -> Result<(usize, String)> {
+        self.link_with(&[])
+    }
+
+    fn link_with(&self, options: &[&str]) -> Result<(usize, String)> {
         let mut command = Command::new(distlto::binary()?);
-        command.args(["link", "-v", "--"]).args(self.words("P")?).current_dir(&self.folder.path);
+        command
+            .args(["link", "-v"])
+            .args(options)
+            .arg("--")
+            .args(self.words("P")?)
+            .current_dir(&self.folder.path);
         command.env("XDG_CACHE_HOME", self.cache());
         let output = succeed(&mut command)?;
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -260,5 +269,23 @@ fn another_program_finds_the_objects() -> Result<()> {
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(said.contains("; 0 of 7 backends were out of date"), "{said}");
     ensure!(fs::read(link.folder.path.join("other"))? == link.alone()?, "another program");
+    Ok(())
+}
+
+/// The limit of a store is for what links no longer use.
+#[test]
+fn a_link_larger_than_the_store_keeps_its_objects() -> Result<()> {
+    let link = Link::create("small-store", &[])?;
+    let small = ["--cache-size=4K"];
+    let (all, said) = link.link_with(&small)?;
+    ensure!(all == COUNT + 1 && said.contains("raise --cache-size"), "{said}");
+    link.module(0, "int f1(int); int f0(int x) { return x < 1 ? 7 : f1(x - 1); }")?;
+    let (small_ran, said) = link.link_with(&small)?;
+    ensure!(said.contains("raise --cache-size"), "{said}");
+    let other = Link::create("large-store", &[])?;
+    other.link()?;
+    other.module(0, "int f1(int); int f0(int x) { return x < 1 ? 7 : f1(x - 1); }")?;
+    let (ran, said) = other.link()?;
+    ensure!(small_ran == ran && !said.contains("--cache-size"), "{small_ran} of {ran}: {said}");
     Ok(())
 }

@@ -55,9 +55,9 @@ pub struct Answering<'a> {
     pub stable_names: bool,
     /// Whether caches beside the store may have objects of modules that the linker compiles.
     pub asks_caches: bool,
-    /// Whether an input of the link is bitcode, as far as it was looked at.
-    pub has_bitcode: bool,
-    /// Called when the linker is gone, before what is left to do beside it.
+    /// Whether it asks caches, has bitcode, and no earlier link has left a record.
+    pub is_new: bool,
+    /// Called when the linker has ended. Uploads may go on.
     pub linker_ended: &'a (dyn Fn() + Sync),
     /// Called before the linker begins anew. It may ask again before this has ended.
     pub before_anew: &'a (dyn Fn(Anew) + Sync),

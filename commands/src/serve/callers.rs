@@ -192,7 +192,7 @@ impl<'a> Shared<'a> {
             cc1_commands: &Cc1Commands::default(),
             stable_names: *stable_names,
             asks_caches: false,
-            has_bitcode: false,
+            is_new: false,
             linker_ended: &|| (),
             before_anew: &|_| {},
             notes: None,
@@ -383,7 +383,7 @@ impl<'a> Shared<'a> {
                 Anew::Nameless => drop(lock(&self.nameless).insert(output.clone())),
                 Anew::Damaged => drop(lock(&self.damaged).insert(process.id)),
             };
-            // Whoever called the linker may remove or rename the program from then on.
+            // The linker's caller may remove or rename the program from then on.
             let linker_ended = || _ = is_replaced.get_or_init(|| previous.is_replaced());
             let distributing = Distributing { caller, process: &process, notes: notes.as_ref() };
             answer(
@@ -547,6 +547,8 @@ fn answer(
     let LinkSettings { digests, identity, earlier } = settings;
     session.record_compiler();
     let asks_caches = session.options.asks_caches() && !compilation.is_described;
+    let has_bitcode = || usage::has_bitcode(inputs.iter().map(|(path, _)| path.clone()));
+    let is_new = asks_caches && earlier.all().is_empty() && has_bitcode();
     let answering = Answering {
         session,
         directory: elsewhere,
@@ -558,7 +560,7 @@ fn answer(
         cc1_commands: &Cc1Commands::default(),
         stable_names,
         asks_caches,
-        has_bitcode: asks_caches && usage::has_bitcode(inputs.iter().map(|(path, _)| path.clone())),
+        is_new,
         linker_ended,
         before_anew,
         notes: linker.notes,

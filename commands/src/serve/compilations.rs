@@ -1,7 +1,7 @@
 //! Compilations by the linker itself, on the threads that ask: each waits until the schedule lets it begin.
 //!
-//! The linker reports the end of each, with the object. Other caches are asked by the key of the store before. Does not
-//! keep objects.
+//! Caches beside the store are asked first, by the store's key. The linker reports the end of each compilation, with the
+//! object. Does not keep objects.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -35,8 +35,6 @@ use super::protocol::{Answer, Compiled};
 use super::socket::Caller;
 use crate::link::file_state::FileState;
 
-/// How often notes are read again that are not whole.
-const PATIENCE: usize = 20;
 /// Interval of checks whether the run is cancelled.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -56,11 +54,11 @@ pub struct Compilations<'a> {
 pub struct Waiting {
     /// Its number.
     pub number: usize,
-    /// What caches know of it; `None` where they have it by its description.
+    /// Its key in caches and its files; `None` if no cache is asked by that key.
     pub cached: Option<CachedModule>,
 }
 
-/// A module whose object a cache may have.
+/// A module with a key in caches.
 pub struct CachedModule {
     pub id: String,
     pub key: Key,
@@ -173,14 +171,6 @@ impl<'a> Compilations<'a> {
             return Ok(Default::default());
         }
         let mut trace = Trace::read(notes, &self.directory)?;
-        for _ in 0..PATIENCE {
-            if !trace.is_cut {
-                break;
-            }
-            // Another thread is about to write a note.
-            std::thread::sleep(Duration::from_millis(1));
-            trace = Trace::read(notes, &self.directory)?;
-        }
         let backend = trace.backends.remove(&compiled.ticket).unwrap_or_default();
         let trace = Trace { files: backend.files, is_cut: trace.is_cut, ..Trace::default() };
         let nothing = || std::iter::empty();

@@ -199,10 +199,10 @@ impl From<IoError> for Miss {
 }
 
 impl<'scope> Hearing<'scope, '_, '_> {
-    /// Has a cache prepare the objects of a link that has none here, before the linker asks.
+    /// Connects to the caches of a link without a record, which fetch its objects before the linker asks.
     fn prepare(&mut self) -> Result<(), LinkError> {
         let answering = self.answering;
-        if answering.asks_caches && answering.has_bitcode && answering.earlier.all().is_empty() {
+        if answering.is_new {
             self.run = Some(self.begin()?);
         }
         Ok(())
@@ -399,7 +399,7 @@ impl<'scope> Hearing<'scope, '_, '_> {
     ) -> Result<(), Miss> {
         let answering = self.answering;
         answering.session.store.iter().for_each(|store| store.count(false));
-        let cached = if answering.asks_caches { self.cached(id, &key, bytes)? } else { None };
+        let cached = if answering.asks_caches { self.cached(id, &key, bytes) } else { None };
         let missed = answering.missed(&mut self.files, question, (id, key), bytes);
         let (module, why) = missed.map_err(|error| Miss::Unfit(error.to_string()))?;
         let names = ModulePlaces::of(answering.session.directory, &module.label);
@@ -418,20 +418,19 @@ impl<'scope> Hearing<'scope, '_, '_> {
         self.add((LinkModule { ticket: Some(question.ticket), ..module }, cached), arrival, why)
     }
 
-    /// What caches know of a module that the linker is to compile.
-    fn cached(&mut self, id: &str, key: &str, shard: &[u8]) -> Result<Option<CachedModule>, Miss> {
-        let Some(key) = from_hex(key) else { return Ok(None) };
-        let container = self.files.container(id)?;
-        let mut read = vec![container.0.clone()];
-        for module in shard::modules(shard).unwrap_or_default() {
-            if let Ok(import) = std::str::from_utf8(&module.path) {
-                read.push(self.files.container(import)?.0);
-            }
+    /// The key of a module in caches, with its files. `None` if a file is not known: the linker compiles such a module, and
+    /// no cache is asked.
+    fn cached(&mut self, id: &str, key: &str, shard: &[u8]) -> Option<CachedModule> {
+        let key = Key(from_hex(key)?);
+        let container = self.files.container(id).ok()?;
+        let mut files = vec![container.0.clone()];
+        for module in shard::modules(shard).ok()? {
+            files.push(self.files.container(std::str::from_utf8(&module.path).ok()?).ok()?.0);
         }
-        read.sort_unstable();
-        read.dedup();
-        let read = read.iter().filter_map(|file| FileState::of(file)).collect();
-        Ok(Some(CachedModule { id: id.to_owned(), key: Key(key), container, shard: shard.to_vec(), read }))
+        files.sort_unstable();
+        files.dedup();
+        let read = files.iter().map(|file| FileState::of(file)).collect::<Option<_>>()?;
+        Some(CachedModule { id: id.to_owned(), key, container, shard: shard.to_vec(), read })
     }
 
     /// The inputs of a module's backend, and their digests if all are known.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use distlto_executor::describe::canonical_command::names_in;
+use distlto_executor::describe::compiler::Compilers;
 use distlto_planner::backend_flags::BackendFlags;
 use distlto_planner::digests::FileDigests;
 use distlto_planner::linker::flavour::Flavour;
@@ -56,6 +57,17 @@ pub struct LinkerCode {
 impl LinkerCode {
     fn all_words(&self) -> Vec<String> {
         [self.program.clone()].into_iter().chain(self.words.iter().cloned()).collect()
+    }
+
+    /// The content of the program and its libraries. The store remembers their digests.
+    pub fn content(&self, store: Option<&Path>) -> Result<String, IoError> {
+        let compilers = Compilers::new(store);
+        let files = [PathBuf::from(&self.program)].into_iter().chain(self.libraries.iter().cloned());
+        let content = compilers.identity_of(files.collect());
+        // Digests that are not saved are computed again.
+        let _ = compilers.save();
+        let content = content.map_err(std::io::Error::other).map_err(IoError::on("read", &self.program))?;
+        Ok(content.to_string())
     }
 
     /// The options that may change code, with the contents of files in the places of their names: objects are the same

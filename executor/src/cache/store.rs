@@ -111,7 +111,7 @@ impl Cache {
         self
     }
 
-    /// Spares from its limits what is used from now on: a link needs all its objects.
+    /// Files that are used from now on stay, whatever the limits are: a link needs all its objects.
     pub fn sparing(mut self) -> Self {
         self.evictor.since = Some(SystemTime::now() - blobs::USE_GRAIN);
         self

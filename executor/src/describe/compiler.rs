@@ -79,7 +79,7 @@ impl Compilers {
         self.identity_of(files)
     }
 
-    /// The same for a program that is these files.
+    /// Returns the digest that stands for a program with these files, which are itself and its libraries.
     pub fn identity_of(&self, files: Vec<PathBuf>) -> Result<Digest, String> {
         let files = files
             .into_iter()

@@ -30,8 +30,8 @@ fn a_cache_alone_is_filled_and_read() -> Result<()> {
     // With what the link's record has of the server, the last uploads too.
     let link = |mode: &str| -> Result<(String, EngineUse)> {
         let checkout = Checkout::new()?;
-        let said = Running::start(checkout.link(&["--remote-cache", &url, "--remote-cache-mode", mode])?)?
-            .right(&checkout)?;
+        let words = ["--remote-upload-time=1m", "--remote-cache", &url, "--remote-cache-mode", mode];
+        let said = Running::start(checkout.link(&words)?)?.right(&checkout)?;
         let files = run::list(&distlto_tests::distlto::state_dir(&checkout.path.join("program"))?)?;
         let recorded = run::read(files.last().context("the link left a record")?)?;
         Ok((said, recorded.engines.into_iter().next().context("it used a server")?))

@@ -49,7 +49,8 @@ impl Server {
 
     fn linked(&self, secret: Option<&str>, options: &[&str]) -> Result<String> {
         let checkout = Checkout::new()?;
-        let mut link = checkout.link(&[&["-j1", "--remote-retry-time=0s"], options].concat())?;
+        let mut link = checkout
+            .link(&[&["-j1", "--remote-upload-time=1m", "--remote-retry-time=0s"], options].concat())?;
         self.give(&mut link, secret);
         Running::start(link)?.right(&checkout)
     }

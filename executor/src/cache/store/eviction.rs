@@ -2,9 +2,9 @@
 //!
 //! Each process adds its stored bytes to a sum that all share (see [`super::usage`]), a few times per second at most.
 //! The process that brings the sum over the limit scans all files once, in a thread of its own. It removes the least
-//! recently used files until a tenth of the limit is free, so each stored tenth of the limit costs one scan. A link
-//! spares what it has used itself. Once a
-//! day, or as often as the age limit needs, one process scans in any case.
+//! recently used files until a tenth of the limit is free, so each stored tenth of the limit costs one scan. Once a
+//! day, or as often as the age limit needs, one process scans in any case. A link does not remove files that it uses
+//! itself.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::write::remove;
-use distlto_reapi::{Client, Error, proto};
+use distlto_reapi::{Client, Digest, Error, proto};
 
 use crate::describe::Described;
 use crate::output::Output;
@@ -24,7 +24,10 @@ pub(super) async fn fetch(
     for ((name, _), output) in described.action.outputs.iter().zip(outputs) {
         let place = beside(&output.file);
         let written = result.output_files.iter().find(|file| file.path == **name);
-        match written {
+        // One without a digest was not written: a bad entry is no fault of the whole server.
+        let is_named =
+            |file: &&proto::OutputFile| file.digest.as_ref().and_then(Digest::from_message).is_some();
+        match written.filter(is_named) {
             Some(file) => client.download_output(file, &place).await?,
             None => remove(&place).map_err(|error| Error::Io { path: place, source: error.source.into() })?,
         }
