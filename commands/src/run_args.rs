@@ -181,7 +181,7 @@ pub struct Assembly<'a> {
     spawner: &'a LocalSpawner,
     cancel: &'a Cancel,
     store: Option<Arc<Cache>>,
-    engine: Option<Engine>,
+    engine: Option<Arc<Engine>>,
     toolchains: Option<Toolchains>,
     precise: Option<Precise>,
     ledger: Option<Ledger>,
@@ -196,8 +196,18 @@ impl<'a> Assembly<'a> {
         cancel: &'a Cancel,
         stable_names: bool,
     ) -> Result<Self, RemoteError> {
+        Ok(Self::with_engine(args, store, args.engine(cancel)?, (spawner, cancel), stable_names))
+    }
+
+    /// The same with servers that are connected to.
+    pub fn with_engine(
+        args: &'a RunArgs,
+        store: Option<Arc<Cache>>,
+        engine: Option<Arc<Engine>>,
+        (spawner, cancel): (&'a LocalSpawner, &'a Cancel),
+        stable_names: bool,
+    ) -> Self {
         let ledger = ledger();
-        let engine = args.remote.connect(cancel, ledger.as_ref())?;
         let is_cached = store.is_some() || engine.is_some();
         // With nothing kept there is nothing that could serve.
         let precise = (stable_names && is_cached).then(Precise::default);
@@ -209,7 +219,7 @@ impl<'a> Assembly<'a> {
             });
             if is_asked { known } else { known.unasked() }
         });
-        Ok(Self { args, spawner, cancel, store, engine, toolchains, precise, ledger })
+        Self { args, spawner, cancel, store, engine, toolchains, precise, ledger }
     }
 
     /// Where results are kept on disk.
@@ -229,9 +239,9 @@ impl<'a> Assembly<'a> {
         options.history = history;
         self.args.apply(&mut options, implied);
         options.toolchains = self.toolchains.as_ref();
-        options.caches = nearest_first(self.store.as_deref(), self.engine.as_ref());
+        options.caches = nearest_first(self.store.as_deref(), self.engine.as_deref());
         options.precise = self.precise.as_ref();
-        options.engine = self.engine.as_ref();
+        options.engine = self.engine.as_deref();
         options.ledger = self.ledger.as_ref();
         options
     }
@@ -318,6 +328,11 @@ impl CacheArgs {
 }
 
 impl RunArgs {
+    /// Connects to the servers of the options.
+    pub fn engine(&self, cancel: &Cancel) -> Result<Option<Arc<Engine>>, RemoteError> {
+        Ok(self.remote.connect(cancel, ledger().as_ref())?.map(Arc::new))
+    }
+
     /// Says how to run. `implied` is a number of jobs that something else asks for, such as the link line.
     fn apply<'a>(&'a self, options: &mut run::RunOptions<'a>, implied: Option<usize>) {
         // Each is named, so that a new one cannot be forgotten.

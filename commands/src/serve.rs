@@ -46,6 +46,7 @@ pub(crate) mod settings;
 mod socket;
 pub mod static_linker;
 mod usage;
+mod whole_link;
 
 use std::fs::{self};
 use std::io::ErrorKind;

@@ -234,6 +234,7 @@ pub unsafe extern "C" fn write(descriptor: c_int, from: *const c_void, size: lib
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn _exit(status: c_int) -> ! {
     trace::end();
+    linker::end(status);
     // SAFETY: the function of this name has this type.
     unsafe {
         let real = std::mem::transmute::<*mut c_void, unsafe extern "C" fn(c_int) -> !>(EXIT.find());

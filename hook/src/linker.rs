@@ -19,8 +19,8 @@ use std::thread::{self, Thread};
 
 use crate::program::Main;
 use crate::protocol::{
-    Answer, CACHE_PREFIX, Compiled, JOB_FILE_SUFFIX, KeptObject, Question, RESOLUTIONS, RESOLUTIONS_SUFFIX,
-    Role, SAVE_TEMPORARIES, SHARD_SUFFIX, TEMPORARIES_SUFFIXES, shard_hash,
+    Answer, CACHE_PREFIX, Compiled, ENDED, JOB_FILE_SUFFIX, KeptObject, Question, RESOLUTIONS,
+    RESOLUTIONS_SUFFIX, Role, SAVE_TEMPORARIES, SHARD_SUFFIX, TEMPORARIES_SUFFIXES, shard_hash,
 };
 use crate::service;
 use crate::socket;
@@ -59,6 +59,8 @@ struct Linker {
     has_resolved: AtomicBool,
     /// Whether objects were asked for or opened since the service heard that there are all.
     has_objects: AtomicBool,
+    /// Whether the service has heard that the linker ends.
+    has_ended: AtomicBool,
     kept: Kept,
     asked: Mutex<Asked>,
 }
@@ -129,6 +131,7 @@ pub fn begin(main: Main, service: Service, strings: &[u8], kept: &[u8]) -> Optio
         next: AtomicU32::new(0),
         has_resolved: AtomicBool::new(false),
         has_objects: AtomicBool::new(false),
+        has_ended: AtomicBool::new(false),
         kept: if kept.is_empty() { Kept::default() } else { Kept::read(kept)? },
         asked: Mutex::default(),
     };
@@ -220,6 +223,15 @@ pub fn has_all_objects(path: &[u8]) {
     linker.end_backend();
     if let Some((Answer::Again, _)) = linker.ask(b"", b"", None).1 {
         linker.begin_anew();
+    }
+}
+
+/// Tells the service that the linker ends, if it has succeeded, and waits for the answer: its files are as it has left them.
+pub fn end(status: c_int) {
+    let linker = LINKER.get().filter(|linker| linker.service.role == Role::Linker);
+    let Some(linker) = linker.filter(|_| status == 0 && trace::is_own()) else { return };
+    if !linker.has_ended.swap(true, Ordering::Relaxed) {
+        linker.ask(b"", ENDED, None);
     }
 }
 

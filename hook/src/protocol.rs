@@ -12,7 +12,7 @@
 /// Names the inherited descriptor of memory for notes, where no service is asked.
 pub const NOTES: &str = "DISTLTO_NOTES_FD";
 /// The version of the messages.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 
 /// The socket in that folder, a `SOCK_SEQPACKET` one (unix(7)): each message is one packet.
 pub const SERVICE_SOCKET: &str = "socket";
@@ -102,8 +102,11 @@ pub const RESOLUTIONS: [u8; 1] = *b"r";
 /// The suffix of the file that lists the jobs of a distributor, its last argument.
 pub const JOB_FILE_SUFFIX: &[u8] = b".dist-file.json";
 
+/// The module of a question without a key from a linker that has succeeded, and is about to end.
+pub const ENDED: &[u8] = b"ended";
+
 /// A linker's question for the object of a module. The packet carries the module's index shard, a file. Without key and
-/// module it says that the linker has all its objects, and has not read them yet.
+/// module it says that the linker has all its objects, and has not read them yet. See also [`ENDED`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Question<'a> {
     /// Distinguishes it from the linker's other questions.

@@ -103,8 +103,7 @@ pub fn begin(memory: BorrowedFd<'_>) {
 /// Notes at the end of the process whether it has printed through the C library, since calls within that are not seen.
 /// Also notes the libraries loaded meanwhile.
 pub extern "C" fn end() {
-    // SAFETY: a plain system call.
-    if !is_on() || unsafe { libc::getpid() } != OWN.load(Ordering::Relaxed) {
+    if !is_own() {
         return;
     }
     // SAFETY: the program may set the variables to anything, and is about to end.
@@ -124,6 +123,12 @@ pub extern "C" fn end() {
             note(Note::Read, path);
         }
     });
+}
+
+/// Whether this is the process that the notes are of, and no child of it.
+pub fn is_own() -> bool {
+    // SAFETY: a plain system call.
+    is_on() && unsafe { libc::getpid() } == OWN.load(Ordering::Relaxed)
 }
 
 /// Calls a function with the path of each library that is loaded.

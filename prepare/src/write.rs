@@ -55,7 +55,7 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), IoError> {
 }
 
 /// [`write_atomically`] with a file mode (which the umask restricts).
-pub(crate) fn write_with_mode(path: &Path, bytes: &[u8], mode: u32) -> Result<(), IoError> {
+pub fn write_with_mode(path: &Path, bytes: &[u8], mode: u32) -> Result<(), IoError> {
     write_by_way_of(parent_of(path), path, bytes, mode)
 }
 

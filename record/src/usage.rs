@@ -36,6 +36,9 @@ pub struct LinkUsage {
     /// Whether there was nothing to do, so that no tool ran.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unchanged: bool,
+    /// Whether a cache had all of it, so that no linker ran.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub whole: bool,
     /// Whether it imports nothing since its modules are compiled with -O0.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unoptimised: bool,
@@ -117,15 +120,17 @@ impl LinkUsage {
             },
             failed,
             unchanged: false,
+            whole: false,
             unoptimised: false,
             passed_through: None,
-            servers: run
-                .engines
-                .iter()
-                .map(|engine| (engine.server.clone(), ServerUsage::of(engine)))
-                .collect(),
+            servers: servers(&run.engines),
         }
     }
+}
+
+/// The traffic with each of these servers, by its address.
+pub fn servers(engines: &[EngineUse]) -> BTreeMap<String, ServerUsage> {
+    engines.iter().map(|engine| (engine.server.clone(), ServerUsage::of(engine))).collect()
 }
 
 impl ServerUsage {
@@ -156,6 +161,8 @@ pub struct UsageTotals {
     pub links: u64,
     /// Those with nothing to do.
     pub unchanged: u64,
+    /// Those that a cache had.
+    pub whole: u64,
     /// Those that failed.
     pub failed: u64,
     /// Those that import nothing since their modules are compiled with -O0.
@@ -179,6 +186,7 @@ impl<'a> Sum<&'a LinkUsage> for UsageTotals {
             spans.push((begun, begun.saturating_add(link.counts.wall_us)));
             totals.links += 1;
             totals.unchanged += u64::from(link.unchanged);
+            totals.whole += u64::from(link.whole);
             totals.failed += u64::from(link.failed);
             totals.unoptimised += u64::from(link.unoptimised);
             if let Some(why) = &link.passed_through {
@@ -223,6 +231,9 @@ impl UsageTotals {
         if imports_only > 0 {
             text.push_str(&format!("; {imports_only} ran as imports changed: see --stable-names"));
         }
+        if self.whole > 0 {
+            text.push_str(&format!("; {} found whole in a cache", counted(self.whole, "link")));
+        }
         if self.failed > 0 {
             text.push_str(&format!("; {} failed", self.failed));
         }
@@ -252,6 +263,7 @@ impl UsageTotals {
         let mut rows = vec![
             ("links", self.links.to_string()),
             ("  nothing to do", self.unchanged.to_string()),
+            ("  found whole in a cache", self.whole.to_string()),
             ("  failed", self.failed.to_string()),
             ("  of -O0 modules", self.unoptimised.to_string()),
             ("  passed through", passed.to_string()),

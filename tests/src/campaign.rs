@@ -26,6 +26,7 @@ pub mod reads;
 pub mod remote;
 mod server_faults;
 pub mod service;
+pub mod shared;
 mod source;
 pub mod stock;
 pub mod store;

@@ -10,6 +10,7 @@ use distlto_tests::campaign::links::{Request, links};
 use distlto_tests::campaign::reads::reads;
 use distlto_tests::campaign::remote;
 use distlto_tests::campaign::service::service;
+use distlto_tests::campaign::shared::shared;
 use distlto_tests::campaign::store::store;
 use distlto_tests::campaign::traces::traces;
 use distlto_tests::campaign::ways::{DISTRIBUTE, DTLTO, GRAPH, MAKE, NINJA, SERVED};
@@ -124,6 +125,15 @@ fn what_a_link_reads_is_known() -> Result<()> {
     ensure!(found.messages.is_empty(), "{}", found.messages.join("\n"));
     let found = traces(&request("traces", 1, 6)?, TOOLCHAIN)?;
     ensure!(found.links == 6 && found.files > 120 && found.missing.is_empty(), "{found}");
+    Ok(())
+}
+
+#[test]
+fn a_whole_link_from_elsewhere_is_the_one_made_here() -> Result<()> {
+    let found = shared(&request("shared", 1, 3)?, TOOLCHAIN)?;
+    println!("{found}");
+    ensure!(found.links == 81 && found.whole > 20, "{found}");
+    ensure!(found.messages.is_empty(), "{}", found.messages.join("\n"));
     Ok(())
 }
 

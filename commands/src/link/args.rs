@@ -78,6 +78,13 @@ pub struct LinkArgs {
     /// The thin link is performed, and nothing else. Nothing is written.
     #[arg(long)]
     pub dry_run: bool,
+    /// Take whole links from the remote cache, and put them there
+    ///
+    /// A linker that would read the same as one elsewhere does not run: its program and its other files come from the cache.
+    /// Contents, places where nothing is and variables count; relative paths may lie anywhere. A link that prints something, or
+    /// whose files would be others each time, is not shared. For ELF and WebAssembly. See docs/caches.md.
+    #[arg(long, env = "DISTLTO_SHARE_LINKS", value_parser = BoolishValueParser::new(), hide_short_help = true)]
+    pub share_links: bool,
     /// Fail a link with bitcode if its linker does not ask for its objects
     ///
     /// The error says why, and the earlier program is left. Without this option the linker links by itself then.
@@ -106,6 +113,7 @@ impl LinkArgs {
             flags_from: self.flags_from.clone(),
             graph: self.graph.clone(),
             dry_run: self.dry_run,
+            share_links: self.share_links,
             require: self.require,
         }
     }

@@ -28,6 +28,8 @@ pub struct LinkOptions {
     pub graph: Option<PathBuf>,
     /// Whether to report the backends that would run, and to run none.
     pub dry_run: bool,
+    /// Whether whole links are put into shared caches, and taken from them.
+    pub share_links: bool,
     /// Whether a link with bitcode fails if its linker links by itself.
     pub require: bool,
 }

@@ -226,7 +226,7 @@ impl Reads {
 
     /// Returns the states for a later run to compare, and the paths that have to stay absent. An error names a doubt,
     /// or a file that may have changed since the link's start or since its state was taken.
-    pub(super) fn settled(&self, start: &Start) -> Result<(Vec<FileState>, Vec<PathBuf>), String> {
+    pub fn settled(&self, start: &Start) -> Result<(Vec<FileState>, Vec<PathBuf>), String> {
         if let Some(doubt) = &self.doubt {
             return Err(doubt.clone());
         }

@@ -29,6 +29,7 @@ use super::modules::ModuleFiles;
 use super::objects::Objects;
 use super::protocol::Question;
 use super::settings::CompileSettings;
+use super::whole_link::LinkServers;
 use crate::link::Session;
 
 /// Why a linker begins anew.
@@ -57,8 +58,10 @@ pub struct Answering<'a> {
     pub asks_caches: bool,
     /// Whether it asks caches, has bitcode, and no earlier link has left a record.
     pub is_new: bool,
-    /// Called when the linker has ended. Uploads may go on.
-    pub linker_ended: &'a (dyn Fn() + Sync),
+    /// Called when the linker has succeeded and waits for its end, and when it is gone. Uploads may go on.
+    pub linker_ends: &'a (dyn Fn(bool) + Sync),
+    /// The caches and engines.
+    pub servers: &'a LinkServers<'a>,
     /// Called before the linker begins anew. It may ask again before this has ended.
     pub before_anew: &'a (dyn Fn(Anew) + Sync),
     /// The linker's notes.

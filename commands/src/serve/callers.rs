@@ -12,6 +12,7 @@ use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
 use distlto_executor::cache::ResultCache;
+use distlto_executor::cache::store::Cache;
 use distlto_executor::execute::cc1::Cc1Commands;
 use distlto_executor::trace;
 use distlto_planner::digests::FileDigests;
@@ -19,11 +20,15 @@ use distlto_planner::link_command::LinkCommand;
 use distlto_planner::link_line::Argument;
 use distlto_planner::words::Word;
 use distlto_prepare::io_error::IoError;
+use distlto_prepare::kind::{Kind, classify_file};
 use distlto_prepare::leftovers::RunDirectory;
+use distlto_prepare::message::say;
 use distlto_prepare::mutex::lock;
 use distlto_prepare::threads;
 use distlto_prepare::warning::warn;
 use distlto_record::progress::{Phase, Progress, ProgressEvent};
+use distlto_record::report::microseconds;
+use distlto_record::usage::{LinkUsage, UsageCounts, servers as servers_of};
 
 use super::answering::{Anew, Answering};
 use super::asking::{Asking, Called};
@@ -41,13 +46,15 @@ use super::observed::{self, Observed, Previous};
 use super::preview::{Heard, Seen};
 use super::process::Process;
 use super::protocol::{self, PACKET, Role};
-use super::settings::CompileSettings;
+use super::settings::{CompileSettings, LinkerCode};
 use super::socket::{Caller, Listener, Received};
+use super::whole_link::{LinkServers, WholeLink};
 use super::{NO_THIN_LTO, ServedLink, Service, preview, usage};
 use crate::link::file_state::Start;
 use crate::link::state::LinkState;
 use crate::link::{LinkError, Session};
 use crate::scratch::{for_linkers, scratch};
+use crate::stats;
 use crate::tool::ToolRunner;
 
 /// Interval of checks whether the command is over, while a caller is silent.
@@ -193,7 +200,8 @@ impl<'a> Shared<'a> {
             stable_names: *stable_names,
             asks_caches: false,
             is_new: false,
-            linker_ended: &|| (),
+            linker_ends: &|_| (),
+            servers: &LinkServers::new(&service.options.run, service.cancel),
             before_anew: &|_| {},
             notes: None,
         };
@@ -303,6 +311,49 @@ impl<'a> Shared<'a> {
         Ok(give_role(caller, process, kept.into_iter().chain(notes), role, (cache, &options))?)
     }
 
+    /// A link that a cache may have as a whole.
+    fn whole_link<'p>(&self, process: &'p Process, asking: &Asking) -> Option<WholeLink<'p>> {
+        let options = self.service.options;
+        let has_modules = |file: &PathBuf| {
+            classify_file(file).is_ok_and(|kind| {
+                matches!(kind, Kind::Bitcode { .. } | Kind::FatLto(_) | Kind::Archive { .. })
+            })
+        };
+        if !options.share_links || !options.asks_caches() || !usage::inputs(process).iter().any(has_modules) {
+            return None;
+        }
+        let store = self.service.store().as_deref().map(Cache::directory);
+        WholeLink::of(process, &asking.link, &asking.compilation, store)
+    }
+
+    /// Whether a cache has a link, whose files are in their places then.
+    fn is_found_whole(
+        &self,
+        link: &WholeLink<'_>,
+        servers: &LinkServers<'_>,
+        output: &Path,
+        begun: Instant,
+    ) -> bool {
+        // The link itself reports what is wrong with the servers.
+        let Some(engine) = servers.engine().ok().flatten() else { return false };
+        let found = link.find(&engine);
+        engine.troubles().iter().for_each(warn);
+        let Some(took) = found else { return false };
+        let service = self.service;
+        let output = output.to_string_lossy();
+        let (wall_us, spared_us) = (microseconds(begun.elapsed()), microseconds(took));
+        service.count(LinkUsage {
+            whole: true,
+            counts: UsageCounts { wall_us, spared_us, ..UsageCounts::default() },
+            servers: servers_of(&engine.engines()),
+            ..stats::without_record(&output)
+        });
+        if service.options.run.verbose > 0 && !service.options.run.json {
+            say(format_args!("distlto: {output}: a cache has the whole link"));
+        }
+        true
+    }
+
     fn serve(
         &self,
         caller: &Caller,
@@ -358,6 +409,12 @@ impl<'a> Shared<'a> {
                 return answers.serve(caller, root, &compilation).inspect_err(|_| end(caller));
             }
         }
+        let servers = LinkServers::new(&service.options.run, service.cancel);
+        let whole = self.whole_link(&process, &asking);
+        if whole.as_ref().is_some_and(|whole| self.is_found_whole(whole, &servers, &output, begun)) {
+            let failed = |error| IoError::on("answer", "the linker")(error);
+            return Ok(caller.send(&[Role::End.to_byte()], &[]).map_err(failed)?);
+        }
         let state = self.hold(directory.as_deref())?;
         let is_single = service.single.is_some() && service.single == directory;
         let own = (!is_single).then(|| service.build_reporter()).transpose()?;
@@ -375,6 +432,13 @@ impl<'a> Shared<'a> {
             Ok(settings)
         });
         let is_replaced = OnceLock::new();
+        let new = OnceLock::new();
+        let folders = [self.listener.folder(), &cache, Path::new(state.directory())];
+        let folders: Vec<PathBuf> = folders
+            .into_iter()
+            .chain(session.store.as_deref().map(Cache::directory))
+            .map(Path::to_owned)
+            .collect();
         let Asking { link, mut compilation, stable_names, .. } = asking;
         let answered = said.and_then(|settings| {
             let session = service.session(&link, state.directory(), &runner, reporter);
@@ -384,7 +448,12 @@ impl<'a> Shared<'a> {
                 Anew::Damaged => drop(lock(&self.damaged).insert(process.id)),
             };
             // The linker's caller may remove or rename the program from then on.
-            let linker_ended = || _ = is_replaced.get_or_init(|| previous.is_replaced());
+            let linker_ends = |is_there: bool| {
+                is_replaced.get_or_init(|| previous.is_replaced());
+                if let (true, Some(whole), Some(notes)) = (is_there, &whole, &notes) {
+                    new.get_or_init(|| whole.ended(notes, &folders, state.directory()));
+                }
+            };
             let distributing = Distributing { caller, process: &process, notes: notes.as_ref() };
             answer(
                 service,
@@ -392,8 +461,8 @@ impl<'a> Shared<'a> {
                 &distributing,
                 &mut compilation,
                 elsewhere,
-                (settings, stable_names),
-                (&linker_ended, &before_anew),
+                (settings, stable_names, &servers),
+                (&linker_ends, &before_anew),
             )
         });
         if is_distributed {
@@ -427,6 +496,20 @@ impl<'a> Shared<'a> {
         let reporter = own;
         let is_replaced = *is_replaced.get_or_init(|| previous.is_replaced());
         let failed = !matches!(served.outcome, Outcome::Answered) || !is_replaced;
+        if let Some(new) = new.into_inner().filter(|_| !failed && !served.modules.is_empty()) {
+            let objects = served.modules.iter().filter_map(|module| module.object.as_ref());
+            let engine = servers.engine()?;
+            let kept = engine.map_or(Ok(()), |engine| {
+                let kept =
+                    new.and_then(|new| new.keep(&engine, objects, &process.directory, begun.elapsed()));
+                engine.troubles().iter().for_each(warn);
+                kept
+            });
+            if let Err(why) = kept {
+                let reporter = reporter.as_ref().unwrap_or(service.reporter);
+                reporter.report(ProgressEvent::Noted(&format!("the link is not shared: {why}")));
+            }
+        }
         if failed || is_single {
             // Its trace names the linker's unfinished files.
             lock(&self.observed).push(Observed { process, notes });
@@ -531,8 +614,8 @@ fn answer(
     linker: &Distributing<'_>,
     compilation: &mut CompileSettings,
     elsewhere: Option<&Path>,
-    (settings, stable_names): (Option<LinkSettings>, bool),
-    (linker_ended, before_anew): (&(dyn Fn() + Sync), &(dyn Fn(Anew) + Sync)),
+    (settings, stable_names, servers): (Option<LinkSettings>, bool, &LinkServers<'_>),
+    (linker_ends, before_anew): (&(dyn Fn(bool) + Sync), &(dyn Fn(Anew) + Sync)),
 ) -> Result<Answered, LinkError> {
     let root = elsewhere.unwrap_or(Path::new(""));
     let inputs = observed::line_inputs(root, session.link.line.arguments());
@@ -546,7 +629,8 @@ fn answer(
     };
     let LinkSettings { digests, identity, earlier } = settings;
     session.record_compiler();
-    let asks_caches = session.options.asks_caches() && !compilation.is_described;
+    let is_of_here = compilation.linker.as_ref().is_some_and(LinkerCode::is_for_this_processor);
+    let asks_caches = session.options.asks_caches() && !compilation.is_described && !is_of_here;
     let has_bitcode = || usage::has_bitcode(inputs.iter().map(|(path, _)| path.clone()));
     let is_new = asks_caches && earlier.all().is_empty() && has_bitcode();
     let answering = Answering {
@@ -561,7 +645,8 @@ fn answer(
         stable_names,
         asks_caches,
         is_new,
-        linker_ended,
+        linker_ends,
+        servers,
         before_anew,
         notes: linker.notes,
     };

@@ -39,7 +39,7 @@ use super::module::{LinkModule, triple};
 use super::module_record::{self, RecordedObject};
 use super::modules::ModuleFiles;
 use super::objects::{Found, Sought};
-use super::protocol::{Answer, Compiled, PACKET, Question, RESOLUTIONS};
+use super::protocol::{Answer, Compiled, ENDED, PACKET, Question, RESOLUTIONS};
 use super::settings::ModuleFlags;
 use super::socket::{Caller, Received};
 use crate::completion::Completion;
@@ -119,7 +119,7 @@ impl Answering<'_> {
                 lock(&shared).error.get_or_insert(error);
                 end(caller);
             }
-            (self.linker_ended)();
+            (self.linker_ends)(false);
             if let Some(linker) = linker {
                 linker.end();
             }
@@ -253,6 +253,10 @@ impl<'scope> Hearing<'scope, '_, '_> {
     }
 
     fn answer(&mut self, question: &Question<'_>, shard: Option<File>) -> Result<(), LinkError> {
+        if question.key.is_empty() && question.module == ENDED {
+            (self.answering.linker_ends)(true);
+            return self.send(question.ticket, Answer::Compile);
+        }
         let is_over = {
             let mut shared = lock(self.shared);
             shared.asked.get_or_insert_with(Instant::now);

@@ -2,9 +2,10 @@
 //!
 //! Reads everything from `/proc` (proc(5)) while the process waits for its answer. Does not interpret the program.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use distlto_exec::environment::{HOOK, LIBRARY_NAME};
@@ -70,10 +71,15 @@ impl Process {
 
     /// Whether a variable of its environment has a value.
     pub fn has_variable(&self, name: &str) -> io::Result<bool> {
+        Ok(self.variable(name)?.is_some_and(|value| !value.is_empty()))
+    }
+
+    /// The value of a variable of the environment that it was started with.
+    pub fn variable(&self, name: &str) -> io::Result<Option<OsString>> {
         let variables = fs::read(format!("/proc/{}/environ", self.id))?;
         let value =
-            |variable: &[u8]| variable.strip_prefix(name.as_bytes())?.strip_prefix(b"=").map(<[u8]>::len);
-        Ok(variables.split(|&byte| byte == 0).filter_map(value).any(|length| length > 0))
+            |variable: &[u8]| variable.strip_prefix(name.as_bytes())?.strip_prefix(b"=").map(<[u8]>::to_vec);
+        Ok(variables.split(|&byte| byte == 0).find_map(value).map(OsString::from_vec))
     }
 
     /// The strings for a linker: a folder, and its command line with these options.

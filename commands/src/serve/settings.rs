@@ -59,6 +59,11 @@ impl LinkerCode {
         [self.program.clone()].into_iter().chain(self.words.iter().cloned()).collect()
     }
 
+    /// Whether the objects are for the processor of this machine, whatever that is (`-mcpu=native`).
+    pub fn is_for_this_processor(&self) -> bool {
+        self.words.iter().any(|word| word.ends_with("=native"))
+    }
+
     /// The content of the program and its libraries. The store remembers their digests.
     pub fn content(&self, store: Option<&Path>) -> Result<String, IoError> {
         let compilers = Compilers::new(store);

@@ -13,6 +13,7 @@ mod pace;
 pub mod stop;
 mod transfer;
 mod uploads;
+pub mod whole_links;
 
 use std::path::Path;
 use std::pin::pin;

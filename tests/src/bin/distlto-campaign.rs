@@ -13,6 +13,7 @@ use distlto_tests::campaign::links::{Request, links};
 use distlto_tests::campaign::reads::reads;
 use distlto_tests::campaign::remote::remote;
 use distlto_tests::campaign::service::service;
+use distlto_tests::campaign::shared::shared;
 use distlto_tests::campaign::stock::stock;
 use distlto_tests::campaign::store::store;
 use distlto_tests::campaign::traces::traces;
@@ -44,6 +45,8 @@ enum Campaign {
     Store(Common),
     /// Two links of each program with a server that errs, against one without.
     Remote(Common),
+    /// Whole links that two checkouts share by a server, against links without; nine states each.
+    Shared(Common),
     /// Several links at once, in several directories, with any number of jobs; killed in the middle; with other preloaded libraries.
     Service(Common),
     /// Thin links and backends for another build's rules, against lld and clang; two edits each.
@@ -154,6 +157,11 @@ fn run() -> Result<bool> {
         }
         Campaign::Reads(common) => {
             let found = reads(&common.request()?, toolchain)?;
+            println!("{found}");
+            Ok(found.messages.is_empty())
+        }
+        Campaign::Shared(common) => {
+            let found = shared(&common.request()?, toolchain)?;
             println!("{found}");
             Ok(found.messages.is_empty())
         }

@@ -59,7 +59,7 @@ pub(super) struct Link {
     pub(super) path: PathBuf,
     toolchain: Toolchain,
     parts: Vec<Part>,
-    variables: BTreeMap<String, String>,
+    pub(super) variables: BTreeMap<String, String>,
     /// Counts up, so that whatever is written is new.
     number: usize,
     done: Vec<&'static str>,
@@ -135,7 +135,7 @@ impl Link {
         self.parts.contains(&part)
     }
 
-    fn draw(&self, random: &mut Random) -> Change {
+    pub(super) fn draw(&self, random: &mut Random) -> Change {
         let of = |part: &Part| match part {
             Searched | UserConfiguration => Change::Appeared(*part),
             Map | SplitDebug => Change::Removed,
@@ -302,7 +302,7 @@ impl Link {
         }
     }
 
-    fn change(&mut self, random: &mut Random, change: Change) -> Result<()> {
+    pub(super) fn change(&mut self, random: &mut Random, change: Change) -> Result<()> {
         self.number += 1;
         match change {
             Change::Source => {
@@ -358,7 +358,7 @@ impl Link {
         self.path.join(outputs[random.below(outputs.len())])
     }
 
-    fn outputs(&self) -> impl Iterator<Item = &'static str> {
+    pub(super) fn outputs(&self) -> impl Iterator<Item = &'static str> {
         [PROGRAM].into_iter().chain(self.parts.iter().flat_map(|part| part.outputs()).copied())
     }
 

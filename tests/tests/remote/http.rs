@@ -9,10 +9,10 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 use distlto_reapi::Digest;
-use distlto_reapi::proto::ActionResult;
+use distlto_reapi::proto::{ActionResult, OutputFile};
 use distlto_reapi_server::Authority;
 use distlto_tests::distlto;
-use distlto_tests::run::capture;
+use distlto_tests::run::{capture, succeed};
 use prost::Message;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
@@ -135,6 +135,7 @@ impl Apache {
 }
 
 const OPEN: &str = "Require all granted";
+const WHOLE: &str = "a cache has the whole link";
 const READ_ONLY: &str = "<LimitExcept GET HEAD>\nRequire all denied\n</LimitExcept>";
 const BASIC: &str = "AuthType Basic\nAuthName cache\nAuthUserFile users\nRequire valid-user";
 /// `user` and the SHA-1 of `secret-word`, as Apache takes it.
@@ -254,6 +255,64 @@ fn the_check_tries_it() -> Result<()> {
 }
 
 /// A list of a link's objects only says what to fetch early.
+/// What a server says of a whole link is compared, and its files go only where the line has them.
+#[test]
+fn a_whole_link_that_lies_is_made_here() -> Result<()> {
+    let server = Apache::start(OPEN, None)?;
+    let linked = || {
+        let checkout = Checkout::new()?;
+        let said = succeed(&mut server.command(&checkout, &["-v", "--share-links"])?)?.stderr;
+        checkout.check_program()?;
+        checkout.check_temporaries()?;
+        Ok::<_, anyhow::Error>(String::from_utf8(said)?)
+    };
+    let said = linked()?;
+    ensure!(warnings(&said).is_empty() && !said.contains(WHOLE), "{said}");
+    let said = linked()?;
+    ensure!(warnings(&said).is_empty() && said.contains(WHOLE), "{said}");
+    let read = |path: &PathBuf| Ok::<_, anyhow::Error>(ActionResult::decode(&*fs::read(path)?)?);
+    let entries = server.files("ac")?;
+    let with = |name: &str| {
+        let has_it = |path: &&PathBuf| read(path).is_ok_and(|entry| entry.output_files[0].path == name);
+        entries.iter().find(has_it).with_context(|| format!("no entry has {name}"))
+    };
+    let (list, files) = (with("links")?, with("program")?);
+    let (known, program) = (read(list)?, read(files)?);
+    let text = String::from_utf8(known.output_files[0].contents.clone())?;
+    let mut wrong =
+        vec![text[..text.len() / 2].to_owned(), "{}".to_owned(), text.repeat(100), "[".repeat(1 << 20)];
+    let reads = |more: &str| {
+        text.replace("\"files\":{", &format!("\"files\":{{\"{more}\":\"{}/0\",", "0".repeat(64)))
+    };
+    wrong.extend(["m1.o", "/dev/zero", ".", "/nowhere", "\\u0000"].map(reads));
+    for list_text in wrong {
+        let mut entry = known.clone();
+        entry.output_files[0].digest = Some(Digest::of(list_text.as_bytes()).message());
+        entry.output_files[0].contents = list_text.into();
+        fs::write(list, entry.encode_to_vec())?;
+        let said = linked()?;
+        ensure!(warnings(&said).is_empty() && !said.contains(WHOLE), "{said}");
+    }
+    let file = |name: &str| OutputFile { path: name.to_owned(), ..program.output_files[0].clone() };
+    let there = |names: &[&str]| names.iter().map(|name| file(name)).collect::<Vec<_>>();
+    let mut flipped = program.output_files.clone();
+    flipped[0].contents[1000] ^= 1;
+    let wrong =
+        [there(&["program", "../evil"]), there(&["program", "m1.o"]), there(&["evil"]), Vec::new(), flipped];
+    for output_files in wrong {
+        // The link before this one has put it right.
+        fs::write(list, known.encode_to_vec())?;
+        let is_flipped =
+            output_files.first().is_some_and(|file| file.contents != program.output_files[0].contents);
+        fs::write(files, ActionResult { output_files, ..program.clone() }.encode_to_vec())?;
+        let said = linked()?;
+        ensure!(warnings(&said).is_empty() != is_flipped && !said.contains(WHOLE), "{said}");
+    }
+    let said = linked()?;
+    ensure!(warnings(&said).is_empty() && said.contains(WHOLE), "{said}");
+    Ok(())
+}
+
 #[test]
 fn a_list_that_lies_costs_no_object() -> Result<()> {
     let server = Apache::start(OPEN, None)?;

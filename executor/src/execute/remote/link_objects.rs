@@ -16,8 +16,8 @@ use distlto_reapi::{Client, Digest, Error, proto};
 use distlto_record::report::microseconds;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::action_cache::output_file;
 use super::engine::Engine;
+use super::whole_links::{keep_list, list};
 use crate::cache::Hit;
 use crate::describe::Described;
 use crate::output::Output;
@@ -26,8 +26,8 @@ use crate::output::Output;
 const DIGEST: usize = 32 + 8;
 /// Size in bytes of an entry: two digests, and the time of the backend in microseconds.
 const ENTRY: usize = 2 * DIGEST + 8;
-/// The most bytes of a list.
-const LONGEST: i64 = 256 << 20;
+/// The name of the list in its entry.
+const LIST: &str = "objects";
 /// How many KiB of fetched objects wait for their questions.
 const ROOM: u32 = 64 << 10;
 /// Objects on their way at once: where calls hold many, and where each is a call.
@@ -190,22 +190,12 @@ fn entries(bytes: &[u8]) -> Vec<(Digest, KnownObject)> {
 
 impl Engine {
     /// Begins to fetch the objects that a list names, if the cache has it.
-    pub fn fetch_link(&self, list: &Described<'_>) {
+    pub fn fetch_link(&self, link: &Described<'_>) {
         let Some((client, _)) = self.cache() else { return };
-        let (client, action, objects) = (client.clone(), list.encoded.digest(), self.link_objects.clone());
+        let (client, action, objects) = (client.clone(), link.encoded.digest(), self.link_objects.clone());
         self.runtime.spawn(async move {
-            let fetched = async {
-                let name = list_name();
-                let Some(result) = client.action_result(action, vec![name]).await? else {
-                    return Ok(Vec::new());
-                };
-                let [file] = result.output_files.as_slice() else { return Ok(Vec::new()) };
-                let size = file.digest.as_ref().map_or(0, |digest| digest.size_bytes);
-                let bytes = if size <= LONGEST { client.output(file).await?.into() } else { Vec::new() };
-                Ok::<_, Error>(bytes)
-            };
             // A list that cannot be read is none. What is wrong with the server the next question shows.
-            if let Ok(bytes) = fetched.await {
+            if let Ok(bytes) = list(&client, action, LIST).await {
                 objects.fetch(client, entries(&bytes)).await;
             }
         });
@@ -215,7 +205,7 @@ impl Engine {
     /// which the linker asked, each with its object if that was found here.
     pub fn keep_link(
         &self,
-        list: &Described<'_>,
+        link: &Described<'_>,
         modules: impl Iterator<Item = (Digest, Option<KnownObject>)>,
     ) {
         let Some((client, true)) = self.cache() else { return };
@@ -234,12 +224,7 @@ impl Engine {
                 bytes.extend(microseconds(object.took.unwrap_or_default()).to_le_bytes());
             }
         }
-        let (file, blob) = output_file(client, list_name(), bytes);
-        let message = proto::ActionResult { output_files: vec![file], ..Default::default() };
-        let upload = async {
-            client.upload(blob).await?;
-            client.update_action_result(list.encoded.digest(), message).await
-        };
+        let upload = keep_list(client, link.encoded.digest(), LIST, bytes);
         let time = self.settings().upload_time;
         // The next link looks its objects up one by one.
         let _ = self.wait(async { tokio::time::timeout(time, upload).await });
@@ -268,8 +253,4 @@ impl Engine {
         self.link_objects.is_known(key, object, false);
         Ok(Some(Hit { stderr: Vec::new(), took: object.took, is_far: true, is_unobserved: false }))
     }
-}
-
-fn list_name() -> String {
-    "objects".to_owned()
 }
