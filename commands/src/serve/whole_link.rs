@@ -305,7 +305,11 @@ impl<'a> WholeLink<'a> {
         if let Some(device) = read.iter().find(|path| path.starts_with("/dev") && path.as_os_str() != NULL) {
             return Err(format!("the linker reads {}", device.display()));
         }
-        if let Some(output) = outputs.iter().find(|output| read.contains(Path::new(&output.name))) {
+        // lld opens the earlier program only to remove it beside its work (`unlinkAsync`).
+        let is_read = |output: &&LinkFile| {
+            output.name != self.link.line.output() && read.contains(Path::new(&output.name))
+        };
+        if let Some(output) = outputs.iter().find(is_read) {
             return Err(format!("the linker reads and writes {}", output.name));
         }
         let texts = |paths: BTreeSet<PathBuf>| {

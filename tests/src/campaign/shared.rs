@@ -4,6 +4,7 @@
 //! After each change the first checkout links, then a copy of it with an empty store, and then, now and then, a copy from
 //! before an earlier change. The oracle is a link of the same files without a server and a store.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -29,13 +30,18 @@ pub struct Found {
     pub links: usize,
     /// Those of them that came from there, so that no linker ran.
     pub whole: usize,
+    /// Why links were not kept there, with their numbers.
+    pub reasons: BTreeMap<String, usize>,
     /// What is wrong, and where.
     pub messages: Vec<String>,
 }
 
 impl fmt::Display for Found {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { links, whole, messages } = self;
+        let Self { links, whole, reasons, messages } = self;
+        for (reason, number) in reasons {
+            writeln!(formatter, "{number:6} not shared: {reason}")?;
+        }
         write!(
             formatter,
             "{links} links, of which {whole} came whole from the server; wrong {}",
@@ -54,6 +60,9 @@ pub fn shared(request: &Request, toolchain: Toolchain) -> Result<Found> {
             all.links += one.links;
             all.whole += one.whole;
             all.messages.extend(one.messages);
+            for (reason, number) in one.reasons {
+                *all.reasons.entry(reason).or_default() += number;
+            }
         },
     )
 }
@@ -141,7 +150,12 @@ impl Checkouts {
     fn linked(&mut self, mut command: Command, place: &Path) -> Result<Files> {
         let output = capture(&mut command)?;
         ensure!(output.status.success(), "{}", told(&command, &output));
-        self.found.whole += usize::from(String::from_utf8_lossy(&output.stderr).contains("the whole link"));
+        let said = String::from_utf8_lossy(&output.stderr);
+        self.found.whole += usize::from(said.contains("the whole link"));
+        if let Some((_, reason)) = said.split_once("the link is not shared: ") {
+            let reason = reason.lines().next().unwrap_or_default().to_owned();
+            *self.found.reasons.entry(reason).or_default() += 1;
+        }
         Ok(self.files(place))
     }
 
