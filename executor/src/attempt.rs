@@ -406,8 +406,13 @@ impl VerifiedJob<'_> {
         let (module, stderr) = (self.job.label, stderr.as_bytes());
         let result =
             NewResult { module, outputs: &outputs, stderr, measured, by_engine, is_unobserved, note: "" };
+        let other = self.context.linker.and_then(|linker| linker.other_key(self.job.label));
+        let other = other.map(|key| Described::of_key(&key));
         for cache in self.context.caches {
             cache.keep(described, &result);
+            if let Some(other) = other.as_ref().filter(|_| cache.is_far()) {
+                cache.keep(other, &NewResult { by_engine: false, ..result });
+            }
             if let Some((_, found_by)) = self.imported.get() {
                 cache.keep(found_by, &NewResult { by_engine: false, ..result });
             }

@@ -36,6 +36,11 @@ pub trait ResultCache: Sync {
     /// Keeps a verified result.
     fn keep(&self, action: &Described<'_>, result: &NewResult<'_>);
 
+    /// Whether other machines use it.
+    fn is_far(&self) -> bool {
+        false
+    }
+
     /// Returns one sentence for each new fault of the cache since the last call.
     fn troubles(&self) -> Vec<String>;
 }

@@ -44,6 +44,10 @@ pub trait Linker: Execute {
     /// The key of this module's object in caches; `None` if no cache is asked by such a key.
     fn key(&self, label: &str) -> Option<Key>;
 
+    /// The key by which machines without an engine ask for this module's object; `None` if there is none, or if `key` is
+    /// that key.
+    fn other_key(&self, label: &str) -> Option<Key>;
+
     /// The requirements on the object of this module.
     fn expectation(&self, label: &str) -> Result<Expectation, IoError>;
 }

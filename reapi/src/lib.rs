@@ -66,6 +66,7 @@ pub use client::Client;
 pub use digest::Digest;
 pub use error::Error;
 pub use options::Options;
+pub use tonic::Code;
 
 /// The messages of the API, from `bazel-remote-apis`.
 pub mod proto {

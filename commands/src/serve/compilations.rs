@@ -56,6 +56,8 @@ pub struct Waiting {
     pub number: usize,
     /// Its key in caches and its files; `None` if no cache is asked by that key.
     pub cached: Option<CachedModule>,
+    /// That key, if an engine may compile the module, which has another one there.
+    pub other_key: Option<Key>,
 }
 
 /// A module with a key in caches.
@@ -184,6 +186,10 @@ impl Linker for Compilations<'_> {
         self.waiting(label)?.cached.as_ref().map(|cached| cached.key)
     }
 
+    fn other_key(&self, label: &str) -> Option<Key> {
+        self.waiting(label)?.other_key
+    }
+
     fn expectation(&self, label: &str) -> Result<Expectation, IoError> {
         let waiting = self.waiting(label);
         let cached = waiting.as_ref().and_then(|waiting| waiting.cached.as_ref());
@@ -196,7 +202,7 @@ impl Execute for Compilations<'_> {
         let label = request.job.label;
         let interrupted = || Cause::Interrupted { label: label.to_owned() };
         let io = |source| Cause::Io { label: label.to_owned(), source };
-        let waiting = self.lock().waiting.remove(label);
+        let waiting = self.waiting(label);
         let ticket =
             waiting.as_ref().and_then(|waiting| lock(self.shared).modules[waiting.number].ticket.take());
         // It has an answer already.

@@ -40,7 +40,7 @@ use super::module_record::{self, RecordedObject};
 use super::modules::ModuleFiles;
 use super::objects::{Found, Sought};
 use super::protocol::{Answer, Compiled, ENDED, PACKET, Question, RESOLUTIONS};
-use super::settings::ModuleFlags;
+use super::settings::{LinkerCode, ModuleFlags};
 use super::socket::{Caller, Received};
 use crate::completion::Completion;
 use crate::link::file_state::FileState;
@@ -555,7 +555,10 @@ impl<'scope> Hearing<'scope, '_, '_> {
         let mut shared = lock(self.shared);
         let number = shared.modules.len();
         if let Some(linker) = self.linker {
-            linker.add(&module.label, Waiting { number, cached });
+            let compilation = self.answering.compilation;
+            let is_for_all = !compilation.linker.as_ref().is_some_and(LinkerCode::is_for_this_processor);
+            let other_key = from_hex(&module.key).filter(|_| compilation.is_described && is_for_all);
+            linker.add(&module.label, Waiting { number, cached, other_key: other_key.map(Key) });
         }
         let Some(id) = arrivals.add(arrival) else {
             drop(shared);

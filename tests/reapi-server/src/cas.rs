@@ -229,6 +229,9 @@ impl ActionCache for Cache {
             return Err(Status::permission_denied("the action cache may be read alone"));
         }
         let digest = digest::checked(request.action_digest.as_ref())?;
+        if self.0.faults().wants_actions && !self.0.store.has(&digest) {
+            return Err(Status::failed_precondition("the action is not among the blobs"));
+        }
         let result = request.action_result.ok_or_else(|| Status::invalid_argument("no result"))?;
         self.0.store.set_result(&digest, &result)?;
         Ok(Response::new(result))

@@ -120,6 +120,9 @@ pub struct Faults {
     /// UpdateActionResult is not permitted.
     #[arg(long)]
     pub read_only_cache: bool,
+    /// UpdateActionResult wants the action among the blobs.
+    #[arg(long)]
+    pub wants_actions: bool,
     /// Workers begin nothing.
     #[arg(long)]
     pub hold: bool,

@@ -9,7 +9,7 @@ use distlto_reapi_server::{Break, Counts, Faults, Options, Server};
 use tempfile::TempDir;
 
 use super::faults::{Fault, all_streams, cut, each, is_used_up};
-use super::program::{Checkout, MODULES, warnings};
+use super::program::{Checkout, MODULES, Running, warnings};
 
 /// A folder of a server whose action cache has every result of the program.
 fn filled() -> Result<TempDir> {
@@ -57,6 +57,34 @@ fn the_second_link_executes_and_uploads_nothing() -> Result<()> {
     ensure!(counts.all_executed() == 0 && counts.blobs_uploaded == 0, "{counts:#?}");
     ensure!(counts.cache_hits == MODULES, "{counts:#?}");
     Ok(())
+}
+
+/// A link that asks a server for objects alone, and has it find all of them.
+fn finds_all(server: &Server) -> Result<()> {
+    let checkout = Checkout::new()?;
+    let link = checkout.link(&["-v", "--remote-cache", &server.url()])?;
+    let said = Running::start(link)?.right(&checkout)?;
+    ensure!(warnings(&said).is_empty() && said.contains("14 from the cache"), "{said}");
+    Ok(())
+}
+
+#[test]
+fn results_of_an_engine_serve_machines_without_one() -> Result<()> {
+    let server = Server::start(Options::default(), Faults::default())?;
+    let said = Checkout::new()?.linked(&server, &["--remote-cache", &server.url()])?;
+    ensure!(warnings(&said).is_empty() && server.counts().all_executed() > 0, "{said}");
+    finds_all(&server)
+}
+
+#[test]
+fn a_cache_that_wants_actions_gets_them() -> Result<()> {
+    let faults = Faults { no_execution: true, wants_actions: true, ..Faults::default() };
+    let server = Server::start(Options::default(), faults)?;
+    let checkout = Checkout::new()?;
+    let link = checkout.link(&["--remote-cache", &server.url()])?;
+    let said = Running::start(link)?.right(&checkout)?;
+    ensure!(warnings(&said).is_empty(), "{said}");
+    finds_all(&server)
 }
 
 /// An object of 32 bits: whole, and for another machine.

@@ -9,11 +9,12 @@ use distlto_prepare::io_error::IoError;
 use distlto_prepare::mutex::lock;
 use distlto_reapi::blob::Blob;
 use distlto_reapi::execute::{command_time, with_command_time};
-use distlto_reapi::{Client, Digest, Error, proto};
+use distlto_reapi::{Client, Code, Digest, Error, proto};
 
 use super::engine::{Engine, printed};
 use super::link_objects::KnownObject;
 use super::transfer;
+use crate::action::Encoded;
 use crate::cache::{Hit, ResultCache};
 use crate::describe::Described;
 use crate::output::Output;
@@ -34,6 +35,25 @@ pub(super) fn output_file(
         true => (proto::OutputFile { contents: bytes, ..file }, None),
         false => (file, Some(Blob::new(bytes))),
     }
+}
+
+/// Writes an entry. A server that wants an entry's action among its blobs gets that.
+pub(super) async fn update(
+    client: &Client,
+    entry: &Encoded,
+    result: proto::ActionResult,
+) -> Result<(), Error> {
+    let updated = client.update_action_result(entry.digest(), result.clone()).await;
+    let lacks_action = |error: &Error| {
+        matches!(error, Error::Lost { .. })
+            || matches!(error.code(), Some(Code::FailedPrecondition | Code::InvalidArgument | Code::NotFound))
+    };
+    if !updated.as_ref().is_err_and(lacks_action) {
+        return updated;
+    }
+    let blobs = [&entry.action.action, &entry.action.command].into_iter().cloned().chain(entry.tree.blobs());
+    client.upload(blobs).await?;
+    client.update_action_result(entry.digest(), result).await
 }
 
 impl Engine {
@@ -169,7 +189,7 @@ impl ResultCache for Engine {
             execution_metadata: Some(with_command_time(result.measured.wall)),
             ..Default::default()
         };
-        let (client, key) = (client.clone(), action.encoded.digest());
+        let (client, entry, key) = (client.clone(), action.encoded.clone(), action.encoded.digest());
         let object =
             message.output_files.first().and_then(|file| Digest::from_message(file.digest.as_ref()?));
         let took = Some(result.measured.wall);
@@ -181,10 +201,14 @@ impl ResultCache for Engine {
             .saturating_add(message.output_files.iter().map(|file| file.contents.len()).sum());
         let upload = async move {
             client.upload(blobs).await?;
-            client.update_action_result(key, message).await
+            update(&client, &entry, message).await
         };
         // An upload cut short by the end of the run needs no report.
         let _ = self.wait(self.result_uploads.begin(bytes, self.settings().upload_time, upload));
+    }
+
+    fn is_far(&self) -> bool {
+        true
     }
 
     fn troubles(&self) -> Vec<String> {

@@ -224,7 +224,7 @@ impl Engine {
                 bytes.extend(microseconds(object.took.unwrap_or_default()).to_le_bytes());
             }
         }
-        let upload = keep_list(client, link.encoded.digest(), LIST, bytes);
+        let upload = keep_list(client, &link.encoded, LIST, bytes);
         let time = self.settings().upload_time;
         // The next link looks its objects up one by one.
         let _ = self.wait(async { tokio::time::timeout(time, upload).await });

@@ -10,8 +10,9 @@ use distlto_reapi::blob::Blob;
 use distlto_reapi::execute::{command_time, with_command_time};
 use distlto_reapi::{Client, Digest, Error, proto};
 
-use super::action_cache::output_file;
+use super::action_cache::{output_file, update};
 use super::engine::Engine;
+use crate::action::Encoded;
 use crate::cache::Hit;
 use crate::describe::Described;
 use crate::result::Key;
@@ -42,28 +43,28 @@ pub(super) async fn list(client: &Client, entry: Digest, name: &str) -> Result<V
 /// Writes an entry with a list.
 pub(super) async fn keep_list(
     client: &Client,
-    entry: Digest,
+    entry: &Encoded,
     name: &str,
     bytes: Vec<u8>,
 ) -> Result<(), Error> {
     let (file, blob) = output_file(client, name.to_owned(), bytes);
     client.upload(blob).await?;
     let result = proto::ActionResult { output_files: vec![file], ..Default::default() };
-    client.update_action_result(entry, result).await
+    update(client, entry, result).await
 }
 
 /// The name of the list in its entry.
 const LINKS: &str = "links";
 
-fn entry_of(key: &Key) -> Digest {
-    Described::of_key(key).encoded.digest()
+fn entry_of(key: &Key) -> Encoded {
+    Described::of_key(key).encoded
 }
 
 impl Engine {
     /// The list under a key; `None` without one.
     pub fn find_links(&self, key: &Key) -> Option<Vec<u8>> {
         let (client, _) = self.cache()?;
-        let found = self.used(self.wait(list(client, entry_of(key), LINKS)))?;
+        let found = self.used(self.wait(list(client, entry_of(key).digest(), LINKS)))?;
         Some(found).filter(|bytes| !bytes.is_empty())
     }
 
@@ -73,7 +74,7 @@ impl Engine {
         lock(&self.lookups).begin();
         let fetched = self.used(self.wait(async {
             let mut files = Vec::new();
-            let Some(result) = client.action_result(entry_of(key), Vec::new()).await? else {
+            let Some(result) = client.action_result(entry_of(key).digest(), Vec::new()).await? else {
                 return Ok(None);
             };
             for file in &result.output_files {
@@ -110,9 +111,10 @@ impl Engine {
         };
         let kept = self.wait(async {
             client.upload(blobs.into_iter().flatten()).await?;
-            client.update_action_result(entry_of(key), result).await?;
-            let known = list(client, entry_of(links), LINKS).await?;
-            keep_list(client, entry_of(links), LINKS, listed(&known)).await
+            update(client, &entry_of(key), result).await?;
+            let links = entry_of(links);
+            let known = list(client, links.digest(), LINKS).await?;
+            keep_list(client, &links, LINKS, listed(&known)).await
         });
         if let Some(Err(error)) = kept {
             self.upload_failed(&error);
