@@ -144,13 +144,11 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
     }
 
     fn run(&mut self) {
-        let mut ended = None;
+        let mut ended = Vec::new();
         loop {
             self.work.admit(self.options);
-            if self.hooks.asks()
-                && let Some((action, attempt)) = ended.take()
-            {
-                self.report_end(action, attempt);
+            if self.hooks.asks() {
+                ended.drain(..).for_each(|(action, attempt)| self.report_end(action, attempt));
             }
             // Idle workers get work before reports on ended and started actions.
             self.share.begin();
@@ -160,9 +158,7 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
                 let left = if self.work.schedule.has_ready() { 0 } else { self.slots };
                 engine.set_idle(left.saturating_sub(self.work.schedule.running_here()));
             }
-            if let Some((action, attempt)) = ended.take() {
-                self.report_end(action, attempt);
-            }
+            ended.drain(..).for_each(|(action, attempt)| self.report_end(action, attempt));
             for &action in &actions {
                 let command = self.command_line(action);
                 self.hooks.started(action);
@@ -192,15 +188,17 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
                 Some(after) => events.recv_timeout(after),
                 None => events.recv().map_err(RecvTimeoutError::from),
             };
-            match event {
-                Ok(Event::Ended { worker, action, attempt }) => {
-                    self.workers.idle.extend(worker);
-                    ended = self.settle(action, *attempt).map(|attempt| (action, attempt));
+            // All that has happened meanwhile costs one look for actions that may start.
+            let all: Vec<_> = event.into_iter().chain(events.try_iter()).collect();
+            for event in all {
+                match event {
+                    Event::Ended { worker, action, attempt } => {
+                        self.workers.idle.extend(worker);
+                        ended.extend(self.settle(action, *attempt).map(|attempt| (action, attempt)));
+                    }
+                    Event::Token(answer) => self.tokens.take(answer),
+                    Event::Arrived => {}
                 }
-                Ok(Event::Token(answer)) => self.tokens.take(answer),
-                Ok(Event::Arrived) | Err(RecvTimeoutError::Timeout) => {}
-                // Not reached: this thread holds a sender itself.
-                Err(RecvTimeoutError::Disconnected) => return,
             }
         }
     }

@@ -37,6 +37,9 @@ pub const LOOK: Duration = Duration::from_millis(250);
 /// Interval between readings of the pressure while nothing starts because of it.
 pub const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
+/// Interval between readings of the pressure while actions start.
+const LOOK_AT_PRESSURE: Duration = Duration::from_millis(20);
+
 /// How much memory may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Limit {
@@ -57,6 +60,8 @@ pub struct Memory {
     most: u64,
     looked: Option<Instant>,
     pressure: Pressure,
+    /// When the pressure was read last, and whether it was too high.
+    pressed: (Option<Instant>, bool),
     kills: Option<u64>,
 }
 
@@ -80,6 +85,7 @@ impl Memory {
             most: u64::MAX,
             looked: None,
             pressure: Pressure::default(),
+            pressed: (None, false),
             kills,
         };
         memory.look(now, Held::default());
@@ -119,10 +125,13 @@ impl Memory {
 
     /// Returns whether the system is so short of memory that nothing more is to start.
     pub fn is_pressed(&mut self, now: Instant) -> bool {
-        match self.system.stalled() {
-            Some(stalled) => self.pressure.observe(now, stalled),
-            None => false,
+        let (looked, was_pressed) = self.pressed;
+        if looked.is_some_and(|looked| now.saturating_duration_since(looked) < LOOK_AT_PRESSURE) {
+            return was_pressed;
         }
+        let is_pressed = self.system.stalled().is_some_and(|stalled| self.pressure.observe(now, stalled));
+        self.pressed = (Some(now), is_pressed);
+        is_pressed
     }
 
     /// Takes in that an action was killed while this much was in use, by estimate. Returns the likely killer.
