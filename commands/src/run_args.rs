@@ -175,6 +175,14 @@ impl FromArgMatches for Given {
     }
 }
 
+/// The servers of a run, and the ledger, which notes those that do not answer.
+#[derive(Clone)]
+pub struct Servers {
+    /// Caches and engines.
+    pub engine: Option<Arc<Engine>>,
+    ledger: Option<Ledger>,
+}
+
 /// The resources that a run holds to its end, by the options of its command.
 pub struct Assembly<'a> {
     args: &'a RunArgs,
@@ -196,18 +204,17 @@ impl<'a> Assembly<'a> {
         cancel: &'a Cancel,
         stable_names: bool,
     ) -> Result<Self, RemoteError> {
-        Ok(Self::with_engine(args, store, args.engine(cancel)?, (spawner, cancel), stable_names))
+        Ok(Self::with_servers(args, store, args.servers(cancel)?, (spawner, cancel), stable_names))
     }
 
     /// The same with servers that are connected to.
-    pub fn with_engine(
+    pub fn with_servers(
         args: &'a RunArgs,
         store: Option<Arc<Cache>>,
-        engine: Option<Arc<Engine>>,
+        Servers { engine, ledger }: Servers,
         (spawner, cancel): (&'a LocalSpawner, &'a Cancel),
         stable_names: bool,
     ) -> Self {
-        let ledger = ledger();
         let is_cached = store.is_some() || engine.is_some();
         // With nothing kept there is nothing that could serve.
         let precise = (stable_names && is_cached).then(Precise::default);
@@ -329,8 +336,10 @@ impl CacheArgs {
 
 impl RunArgs {
     /// Connects to the servers of the options.
-    pub fn engine(&self, cancel: &Cancel) -> Result<Option<Arc<Engine>>, RemoteError> {
-        Ok(self.remote.connect(cancel, ledger().as_ref())?.map(Arc::new))
+    pub fn servers(&self, cancel: &Cancel) -> Result<Servers, RemoteError> {
+        let ledger = ledger();
+        let engine = self.remote.connect(cancel, ledger.as_ref())?.map(Arc::new);
+        Ok(Servers { engine, ledger })
     }
 
     /// Says how to run. `implied` is a number of jobs that something else asks for, such as the link line.

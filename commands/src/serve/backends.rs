@@ -132,8 +132,8 @@ pub fn run_backends(
     let store = args.cache.results(session.store.clone(), session.cancel);
     // The store has been asked by the linker's key.
     let store = store.filter(|_| is_described || args.cache.cache_shared);
-    let (engine, run) = (answering.servers.engine()?, (session.spawner, session.cancel));
-    let assembly = Assembly::with_engine(args, store, engine, run, answering.stable_names);
+    let (servers, run) = (answering.servers.connected()?, (session.spawner, session.cancel));
+    let assembly = Assembly::with_servers(args, store, servers, run, answering.stable_names);
     let history = Place::History.path(&state);
     let mut options = assembly.options(session.reporter, Some(&history), answering.compilation.jobs);
     // The linker stays for the whole link.

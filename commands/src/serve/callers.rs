@@ -335,7 +335,7 @@ impl<'a> Shared<'a> {
         begun: Instant,
     ) -> bool {
         // The link itself reports what is wrong with the servers.
-        let Some(engine) = servers.engine().ok().flatten() else { return false };
+        let Some(engine) = servers.connected().ok().and_then(|servers| servers.engine) else { return false };
         let found = link.find(&engine);
         engine.troubles().iter().for_each(warn);
         let Some(took) = found else { return false };
@@ -498,7 +498,7 @@ impl<'a> Shared<'a> {
         let failed = !matches!(served.outcome, Outcome::Answered) || !is_replaced;
         if let Some(new) = new.into_inner().filter(|_| !failed && !served.modules.is_empty()) {
             let objects = served.modules.iter().filter_map(|module| module.object.as_ref());
-            let engine = servers.engine()?;
+            let engine = servers.connected()?.engine;
             let kept = engine.map_or(Ok(()), |engine| {
                 let kept =
                     new.and_then(|new| new.keep(&engine, objects, &process.directory, begun.elapsed()));

@@ -11,7 +11,7 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use camino::Utf8Path;
@@ -41,7 +41,7 @@ use super::settings::CompileSettings;
 use crate::link::file_state::Start;
 use crate::link::reads::Reads;
 use crate::remote::connect::RemoteError;
-use crate::run_args::RunArgs;
+use crate::run_args::{RunArgs, Servers};
 
 const VERSION: u32 = 1;
 /// The links of one key that are kept, the newest.
@@ -57,20 +57,20 @@ const NULL: &str = "/dev/null";
 pub struct LinkServers<'a> {
     args: &'a RunArgs,
     cancel: &'a Cancel,
-    engine: OnceLock<Option<Arc<Engine>>>,
+    connected: OnceLock<Servers>,
 }
 
 impl<'a> LinkServers<'a> {
     pub fn new(args: &'a RunArgs, cancel: &'a Cancel) -> Self {
-        Self { args, cancel, engine: OnceLock::new() }
+        Self { args, cancel, connected: OnceLock::new() }
     }
 
-    pub fn engine(&self) -> Result<Option<Arc<Engine>>, RemoteError> {
-        if let Some(engine) = self.engine.get() {
-            return Ok(engine.clone());
+    pub fn connected(&self) -> Result<Servers, RemoteError> {
+        if let Some(servers) = self.connected.get() {
+            return Ok(servers.clone());
         }
-        let engine = self.args.engine(self.cancel)?;
-        Ok(self.engine.get_or_init(|| engine).clone())
+        let servers = self.args.servers(self.cancel)?;
+        Ok(self.connected.get_or_init(|| servers).clone())
     }
 }
 
