@@ -134,12 +134,14 @@ pub(crate) use stub;
 impl Calls {
     pub fn new(options: Options) -> Result<Self, Error> {
         let helper = options.credential_helper.clone();
+        let statistics = Arc::<Statistics>::default();
+        let http = || HttpCache::new(&options, statistics.clone());
         Ok(Self {
-            http: options.endpoint.is_http().then(|| HttpCache::new(&options)).transpose()?,
+            http: options.endpoint.is_http().then(http).transpose()?,
             channels: Channels::new(&options)?,
             headers: headers(&options)?,
             credentials: helper.map(|helper| Credentials::new(helper, options.endpoint.clone())),
-            statistics: Arc::default(),
+            statistics,
             slots: StreamSlots::default(),
             options,
         })

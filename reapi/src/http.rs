@@ -23,6 +23,7 @@ use crate::error::Error;
 use crate::options::Options;
 use crate::proto;
 use crate::s3::BucketFolder;
+use crate::statistics::Statistics;
 
 /// gRPC's alone.
 const METADATA: &str = "build.bazel.remote.execution.v2.requestmetadata-bin";
@@ -34,6 +35,7 @@ const LONGEST_WORDS: usize = 200;
 pub struct HttpCache {
     client: Client,
     base: Base,
+    statistics: Arc<Statistics>,
     /// For how long a server may be silent.
     patience: Duration,
 }
@@ -49,7 +51,7 @@ enum Base {
 
 impl HttpCache {
     /// Prepares connections. None is opened.
-    pub fn new(options: &Options) -> Result<Self, Error> {
+    pub fn new(options: &Options, statistics: Arc<Statistics>) -> Result<Self, Error> {
         let wrong = |error: reqwest::Error| Error::Options {
             option: format!("connection to {}", options.endpoint),
             why: chain(&error),
@@ -78,7 +80,7 @@ impl HttpCache {
             None => Base::Url(within(options.endpoint.url()).into()),
         };
         let (client, patience) = (client.build().map_err(wrong)?, options.call_timeout);
-        Ok(Self { client, base, patience })
+        Ok(Self { client, base, statistics, patience })
     }
 
     /// Asks for the empty blob, to learn whether there is a server that answers this client.
@@ -176,6 +178,7 @@ impl HttpCache {
         let mut response = send(self.request(Method::GET, kind, digest), headers, self.patience).await?;
         let mut bytes = Vec::new();
         while let Some(part) = response.chunk().await.map_err(broken(self.patience))? {
+            self.statistics.answered();
             bytes.extend_from_slice(&part);
             if bytes.len() > most {
                 break;
