@@ -286,7 +286,7 @@ impl VerifiedJob<'_> {
 
     /// Looks for a usable result: by the job's own key, then by the key of its imported IR.
     fn look_up(&self, site: Site) -> Result<(CacheLookup, Origin), IoError> {
-        match self.find()? {
+        match self.find(site)? {
             kept @ CacheLookup::Hit { .. } => Ok((kept, Origin::Cache)),
             found => Ok((self.find_precise(site)?.unwrap_or(found), Origin::SameImports)),
         }
@@ -294,9 +294,9 @@ impl VerifiedJob<'_> {
 
     /// Looks for a cached result. The outputs of a hit are in the command's output files, and are verified like a
     /// command's.
-    fn find(&self) -> Result<CacheLookup, IoError> {
+    fn find(&self, site: Site) -> Result<CacheLookup, IoError> {
         match self.described {
-            Some(described) => self.find_as(described),
+            Some(described) => self.find_as(described, site),
             None => Ok(CacheLookup::Miss),
         }
     }
@@ -320,7 +320,7 @@ impl VerifiedJob<'_> {
         }
         let Some(found_by) = described.precise(basis, &step.merged) else { return Ok(None) };
         let (_, found_by) = self.imported.get_or_init(|| (step, found_by));
-        self.find_as(found_by).map(Some)
+        self.find_as(found_by, site).map(Some)
     }
 
     /// Returns an input that has changed since the first look at it.
@@ -333,10 +333,10 @@ impl VerifiedJob<'_> {
         Ok(None)
     }
 
-    fn find_as(&self, described: &Described<'_>) -> Result<CacheLookup, IoError> {
+    fn find_as(&self, described: &Described<'_>, site: Site) -> Result<CacheLookup, IoError> {
         let mut hit = None;
         for cache in self.context.caches {
-            hit = cache.find(described, self.outputs)?;
+            hit = cache.find(described, self.outputs, site)?;
             if hit.is_some() {
                 break;
             }

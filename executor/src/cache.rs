@@ -11,6 +11,7 @@ use distlto_prepare::io_error::IoError;
 use crate::describe::Described;
 use crate::output::Output;
 use crate::result::NewResult;
+use crate::schedule::Site;
 
 /// A result that a cache had.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,8 +31,13 @@ pub struct Hit {
 /// A cache never makes a job fail: a fault of the cache is a miss, and [`ResultCache::troubles`] reports it.
 pub trait ResultCache: Sync {
     /// Looks up the result of an action with outputs of these roles, and puts the outputs into these files. On a miss
-    /// the content of the files has no meaning.
-    fn find(&self, action: &Described<'_>, outputs: &[Output<'_>]) -> Result<Option<Hit>, IoError>;
+    /// the content of the files has no meaning. An action that has a slot of this machine does not wait long.
+    fn find(
+        &self,
+        action: &Described<'_>,
+        outputs: &[Output<'_>],
+        site: Site,
+    ) -> Result<Option<Hit>, IoError>;
 
     /// Keeps a verified result.
     fn keep(&self, action: &Described<'_>, result: &NewResult<'_>);

@@ -41,11 +41,13 @@ pub async fn get(
             Ok(stub.get_action_result(request).await?.into_inner())
         }
     };
-    match calls.unary(Method::GetActionResult, get).await {
-        Ok(result) => Ok(Some(result)),
-        Err(error) if error.code() == Some(Code::NotFound) => Ok(None),
-        Err(error) => Err(error),
-    }
+    let result = match calls.unary(Method::GetActionResult, get).await {
+        Ok(result) => Some(result),
+        Err(error) if error.code() == Some(Code::NotFound) => None,
+        Err(error) => return Err(error),
+    };
+    calls.statistics.answered();
+    Ok(result)
 }
 
 /// Writes a result.

@@ -67,7 +67,10 @@ impl BatchReads {
                 Ok(stub.batch_read_blobs(attempt.request(request)).await?.into_inner())
             };
             let again = match self.calls.within(bytes, call).await {
-                Ok(answer) => self.settle(&attempt, pending, &mut wrong, done, answer.responses),
+                Ok(answer) => {
+                    self.calls.statistics.answered();
+                    self.settle(&attempt, pending, &mut wrong, done, answer.responses)
+                }
                 Err(failure) => Some(failure),
             };
             if let Some(failure) = again {

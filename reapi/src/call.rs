@@ -77,8 +77,8 @@ pub struct Calls {
 pub enum AttemptFailure {
     /// With a status, which may permit another try.
     Status(Status),
-    /// With nothing for so long: the connection may be dead without anybody's knowing.
-    Silence(Duration),
+    /// With nothing for so long, and this in the end: the connection may be dead without anybody's knowing.
+    Silence(Duration, Status),
     /// For good.
     Final(Error),
 }
@@ -134,12 +134,14 @@ pub(crate) use stub;
 impl Calls {
     pub fn new(options: Options) -> Result<Self, Error> {
         let helper = options.credential_helper.clone();
+        let statistics = Arc::<Statistics>::default();
+        let http = || HttpCache::new(&options, statistics.clone());
         Ok(Self {
-            http: options.endpoint.is_http().then(|| HttpCache::new(&options)).transpose()?,
+            http: options.endpoint.is_http().then(http).transpose()?,
             channels: Channels::new(&options)?,
             headers: headers(&options)?,
             credentials: helper.map(|helper| Credentials::new(helper, options.endpoint.clone())),
-            statistics: Arc::default(),
+            statistics,
             slots: StreamSlots::default(),
             options,
         })
@@ -219,7 +221,16 @@ impl Calls {
             Some(_) => self.options.call_timeout + Duration::from_secs_f64(bytes as f64 / SLOWEST as f64),
             None => self.options.call_timeout.mul_f64(1.0 + bytes.min(LARGE) as f64 / LARGE as f64),
         };
-        timeout(limit, future).await.unwrap_or(Err(AttemptFailure::Silence(limit)))
+        let begun = Instant::now();
+        match timeout(limit, future).await {
+            Ok(Err(AttemptFailure::Status(status))) if verdict(&status) == RetryVerdict::Transport => {
+                // Of a body that came by HTTP it is not known when it stopped.
+                let silence = begun.elapsed().min(self.options.call_timeout);
+                Err(AttemptFailure::Silence(silence, status))
+            }
+            Ok(done) => done,
+            Err(_late) => Err(AttemptFailure::Silence(limit, silent(limit))),
+        }
     }
 
     /// The time that a large blob has from now on.
@@ -244,7 +255,7 @@ impl Calls {
         let (status, silence) = match failure {
             AttemptFailure::Final(error) => return Err(error),
             AttemptFailure::Status(status) => (status, Duration::ZERO),
-            AttemptFailure::Silence(limit) => (silent(limit), limit),
+            AttemptFailure::Silence(silence, status) => (status, silence),
         };
         let verdict = verdict(&status);
         if matches!(verdict, RetryVerdict::Transport | RetryVerdict::Refused) {
@@ -330,7 +341,7 @@ fn printable(words: &str) -> String {
 }
 
 /// That nothing came for too long.
-fn silent(limit: Duration) -> Status {
+pub fn silent(limit: Duration) -> Status {
     let text = format!("silent for {limit:?}");
     let mut status = Status::deadline_exceeded(&*text);
     status.set_source(Arc::new(io::Error::new(io::ErrorKind::TimedOut, text)));

@@ -72,7 +72,7 @@ enum Stop {
     /// With a status, of the call or of the operation.
     ExecutionFailure(ExecutionFailure),
     /// With nothing for so long.
-    Silence(Duration),
+    Silence(Duration, Status),
     /// To make room for others.
     GaveWay,
 }
@@ -99,7 +99,7 @@ impl From<AttemptFailure> for Stop {
     fn from(failure: AttemptFailure) -> Self {
         match failure {
             AttemptFailure::Status(status) => status.into(),
-            AttemptFailure::Silence(limit) => Self::Silence(limit),
+            AttemptFailure::Silence(silence, status) => Self::Silence(silence, status),
             AttemptFailure::Final(error) => error.into(),
         }
     }
@@ -167,7 +167,7 @@ impl<'a, O: FnMut(Stage) + Send> Execution<'a, O> {
                     continue;
                 }
                 Err(Stop::ExecutionFailure(ended)) => Ok(ended),
-                Err(Stop::Silence(limit)) => Err(AttemptFailure::Silence(limit)),
+                Err(Stop::Silence(silence, status)) => Err(AttemptFailure::Silence(silence, status)),
             };
             drop(place);
             let failure = match failure {

@@ -7,6 +7,7 @@
 
 use std::error::Error as _;
 use std::sync::Arc;
+use std::time::Duration;
 
 use prost::Message;
 use prost::bytes::Bytes;
@@ -15,13 +16,14 @@ use reqwest::{Certificate, Client, Identity, Method, RequestBuilder, Response, S
 use tonic::metadata::MetadataMap;
 use tonic::{Code, Status};
 
-use crate::call::MESSAGE_LIMIT;
+use crate::call::{MESSAGE_LIMIT, silent};
 use crate::channel::{chain, pem};
 use crate::digest::Digest;
 use crate::error::Error;
 use crate::options::Options;
 use crate::proto;
 use crate::s3::BucketFolder;
+use crate::statistics::Statistics;
 
 /// gRPC's alone.
 const METADATA: &str = "build.bazel.remote.execution.v2.requestmetadata-bin";
@@ -33,6 +35,9 @@ const LONGEST_WORDS: usize = 200;
 pub struct HttpCache {
     client: Client,
     base: Base,
+    statistics: Arc<Statistics>,
+    /// For how long a server may be silent.
+    patience: Duration,
 }
 
 /// Where the files of a cache are.
@@ -46,7 +51,7 @@ enum Base {
 
 impl HttpCache {
     /// Prepares connections. None is opened.
-    pub fn new(options: &Options) -> Result<Self, Error> {
+    pub fn new(options: &Options, statistics: Arc<Statistics>) -> Result<Self, Error> {
         let wrong = |error: reqwest::Error| Error::Options {
             option: format!("connection to {}", options.endpoint),
             why: chain(&error),
@@ -74,13 +79,14 @@ impl HttpCache {
             Some(path) => Base::Bucket(BucketFolder::new(options, &within(path))?.into()),
             None => Base::Url(within(options.endpoint.url()).into()),
         };
-        Ok(Self { client: client.build().map_err(wrong)?, base })
+        let (client, patience) = (client.build().map_err(wrong)?, options.call_timeout);
+        Ok(Self { client, base, statistics, patience })
     }
 
     /// Asks for the empty blob, to learn whether there is a server that answers this client.
     pub async fn capabilities(&self, headers: &MetadataMap) -> Result<proto::ServerCapabilities, Status> {
         let request = self.request(Method::HEAD, "cas", &Digest::of(b""));
-        match send(request, headers).await {
+        match send(request, headers, self.patience).await {
             Err(status) if status.code() != Code::NotFound => Err(status),
             _ => Ok(proto::ServerCapabilities {
                 cache_capabilities: Some(proto::CacheCapabilities {
@@ -169,9 +175,10 @@ impl HttpCache {
         digest: &Digest,
         most: usize,
     ) -> Result<Bytes, Status> {
-        let mut response = send(self.request(Method::GET, kind, digest), headers).await?;
+        let mut response = send(self.request(Method::GET, kind, digest), headers, self.patience).await?;
         let mut bytes = Vec::new();
-        while let Some(part) = response.chunk().await.map_err(broken)? {
+        while let Some(part) = response.chunk().await.map_err(broken(self.patience))? {
+            self.statistics.answered();
             bytes.extend_from_slice(&part);
             if bytes.len() > most {
                 break;
@@ -189,7 +196,7 @@ impl HttpCache {
     ) -> Result<(), Status> {
         let request =
             self.request(Method::PUT, kind, digest).header(CONTENT_TYPE, "application/octet-stream");
-        send(request.body(data), headers).await.map(drop)
+        send(request.body(data), headers, self.patience).await.map(drop)
     }
 }
 
@@ -203,10 +210,14 @@ fn message(status: &Status) -> bazel_remote_apis::google::rpc::Status {
 }
 
 /// Makes a request, and reads why it was refused.
-async fn send(request: RequestBuilder, headers: &MetadataMap) -> Result<Response, Status> {
+async fn send(
+    request: RequestBuilder,
+    headers: &MetadataMap,
+    patience: Duration,
+) -> Result<Response, Status> {
     let mut headers: HeaderMap = headers.clone().into_headers();
     headers.remove(METADATA);
-    let response = request.headers(headers).send().await.map_err(broken)?;
+    let response = request.headers(headers).send().await.map_err(broken(patience))?;
     if response.status().is_success() {
         return Ok(response);
     }
@@ -240,13 +251,18 @@ fn code(status: StatusCode) -> Code {
     }
 }
 
-/// A connection that failed. The URL is known to those who read the message.
-fn broken(error: reqwest::Error) -> Status {
-    let error = error.without_url();
-    let mut status = Status::unavailable(error.to_string());
-    match error.source() {
-        Some(_) => status.set_source(Arc::new(error)),
-        None => status.set_source(Arc::new(std::io::Error::other(error.to_string()))),
-    };
-    status
+/// A connection that failed, or was silent for too long. The URL is known to those who read the message.
+fn broken(patience: Duration) -> impl Fn(reqwest::Error) -> Status {
+    move |error| {
+        if error.is_timeout() && !error.is_connect() {
+            return silent(patience);
+        }
+        let error = error.without_url();
+        let mut status = Status::unavailable(error.to_string());
+        match error.source() {
+            Some(_) => status.set_source(Arc::new(error)),
+            None => status.set_source(Arc::new(std::io::Error::other(error.to_string()))),
+        };
+        status
+    }
 }

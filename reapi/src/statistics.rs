@@ -17,6 +17,7 @@ pub struct Statistics {
     pub(crate) retries: AtomicU64,
     pub(crate) channels: AtomicU64,
     pub(crate) helper_runs: AtomicU64,
+    answers: AtomicU64,
     calls: [AtomicU64; Method::ALL.len()],
 }
 
@@ -60,12 +61,22 @@ impl Statistics {
     }
 
     pub(crate) fn received(&self, bytes: usize) {
+        self.answered();
         self.wire_down.fetch_add(bytes as u64, Relaxed);
     }
 
     pub(crate) fn downloaded(&self, size: u64) {
         self.blobs_down.fetch_add(1, Relaxed);
         self.bytes_down.fetch_add(size, Relaxed);
+    }
+
+    pub(crate) fn answered(&self) {
+        self.answers.fetch_add(1, Relaxed);
+    }
+
+    /// How many answers to lookups came, and pieces of downloads: while this grows, the server is not silent.
+    pub fn answers(&self) -> u64 {
+        self.answers.load(Relaxed)
     }
 
     /// All counters.

@@ -16,7 +16,7 @@ use tokio_stream::wrappers::ReceiverStream;
 
 use crate::batch_update::{changed, unreadable};
 use crate::blob::Blob;
-use crate::call::{Attempt, AttemptFailure, Calls, Pace, stub};
+use crate::call::{Attempt, AttemptFailure, Calls, Pace, silent, stub};
 use crate::digest::Hasher;
 use crate::error::Error;
 use crate::method::Method;
@@ -155,7 +155,7 @@ async fn stream(
                     return Err(calls.slow(blob.digest(), offset + moved, pace).into());
                 }
                 if moved == seen && since.elapsed() >= limit {
-                    return Err(AttemptFailure::Silence(limit));
+                    return Err(AttemptFailure::Silence(limit, silent(limit)));
                 }
                 if moved != seen {
                     (seen, since) = (moved, Instant::now());

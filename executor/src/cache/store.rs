@@ -39,6 +39,7 @@ use crate::cancel::Cancel;
 use crate::describe::Described;
 use crate::output::Output;
 use crate::result::{ActionResult, Key, NewResult, OutputFile};
+use crate::schedule::Site;
 pub use archive::Transferred;
 use eviction::Evictor;
 pub use limits::CacheLimits;
@@ -353,7 +354,12 @@ fn directory_key(action: &Described<'_>) -> Key {
 }
 
 impl ResultCache for Cache {
-    fn find(&self, action: &Described<'_>, outputs: &[Output<'_>]) -> Result<Option<Hit>, IoError> {
+    fn find(
+        &self,
+        action: &Described<'_>,
+        outputs: &[Output<'_>],
+        _site: Site,
+    ) -> Result<Option<Hit>, IoError> {
         let observed = self.place(&action.key(), outputs)?;
         let is_unobserved = observed.is_none() && self.is_per_directory;
         let found = if is_unobserved { self.place(&directory_key(action), outputs)? } else { observed };

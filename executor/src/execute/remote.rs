@@ -10,6 +10,7 @@ pub mod engine;
 pub mod link_objects;
 mod loss;
 mod pace;
+mod silence;
 pub mod stop;
 mod transfer;
 mod uploads;
@@ -58,8 +59,11 @@ impl Execute for Remote<'_> {
         };
         let Some(client) = self.engine.execution() else {
             let is_gone = self.engine.executes();
-            return Err(not_there(if is_gone { "the engine is gone" } else { "its cache has no result" }));
+            return Err(not_there(if is_gone { "the engine is gone" } else { "no cache gave a result" }));
         };
+        if self.engine.does_not_answer(client) {
+            return Err(not_there("the engine does not answer"));
+        }
         let described = request.described.ok_or_else(|| not_there("not all that it depends on is known"))?;
         if let Some(reason) = &described.local_only {
             self.engine.note(format!("{} runs on this machine: {reason}", request.job.label));

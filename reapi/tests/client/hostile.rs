@@ -2,10 +2,12 @@
 //!
 //! Each has to end in an error. Times are those of the options, and no test looks at how long something took but far above.
 
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use distlto_reapi::blob::Blob;
-use distlto_reapi::{Client, Digest, Error, proto};
+use distlto_reapi::{Client, Digest, Error, Options, proto};
 use distlto_reapi_server::{Break, Cut, Server};
 
 use crate::help::{Tested, client, content, failed, server, wait};
@@ -115,5 +117,28 @@ fn silence_has_an_end_for_every_call() -> Tested {
         }
         assert!(begun.elapsed() < FOR_EVER, "{:?}", begun.elapsed());
     }
+    Ok(())
+}
+
+/// The time of the first try is part of the time for retries, whichever of this side's limits ended it.
+#[test]
+fn silence_in_the_middle_of_an_answer_counts() -> Tested {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let url = format!("http://{}", listener.local_addr()?);
+    std::thread::spawn(move || {
+        let mut held = Vec::new();
+        for mut stream in listener.incoming().flatten() {
+            let length = stream.read(&mut [0; 4096]);
+            let begun = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n1234");
+            held.push((stream, length, begun));
+        }
+    });
+    let mut options = Options::new(&url)?;
+    options.connect_time = FOR_EVER;
+    options.retry_time = PATIENCE * 2;
+    options.call_timeout = PATIENCE;
+    let client = wait(Client::connect(options))?;
+    let error = failed(wait(client.download(Digest::of(b"123456789"))));
+    assert!(matches!(&error, Error::Unreachable { failed } if failed.tries == 2), "{error:?}");
     Ok(())
 }

@@ -148,6 +148,37 @@ fn a_server_that_did_not_answer_is_left_alone() -> Result<()> {
     Ok(())
 }
 
+/// Time to retry that no test has: only a link that does not wait for its end is done before [`FOR_EVER`].
+const LONG: &str = "--remote-retry-time=20m";
+
+#[test]
+fn this_machine_compiles_what_a_silent_server_was_asked_for() -> Result<()> {
+    for kind in ["--remote-cache", "--remote"] {
+        let server = Server::start(Options::default(), Faults::default())?;
+        let begun = Instant::now();
+        let link = || -> Result<String> {
+            let checkout = Checkout::new()?;
+            let command = checkout.link(&["-j1", "-v", LONG, kind, &server.url()])?;
+            Running::start(command)?.right(&checkout)
+        };
+        link()?;
+        // The first ones are the downloads, since whatever is compiled here may be uploaded.
+        for method in ["BatchReadBlobs", "GetActionResult"] {
+            let asked = server.counts();
+            server.change(|faults| faults.stall = vec![method.to_owned()]);
+            let said = link().with_context(|| format!("{kind} without {method}"))?;
+            ensure!(begun.elapsed() < FOR_EVER, "{kind} {method}: {:?}: {said}", begun.elapsed());
+            let counts = server.counts();
+            ensure!(warnings(&said).is_empty() && counts.of(method) > asked.of(method), "{said}");
+            ensure!(
+                !said.contains("from the cache") && !said.contains("on the engine"),
+                "{kind} {method}: {said}"
+            );
+        }
+    }
+    Ok(())
+}
+
 /// A link of a server that errs in this way, from its beginning on.
 fn link_with(set: fn(&mut Faults), options: &[&str]) -> Result<(Ended, Checkout, Server)> {
     let mut faults = Faults::default();

@@ -1,6 +1,6 @@
 //! A server that is not there, goes away, comes back, or is silent.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use distlto_reapi_server::{Faults, Options, Server};
@@ -11,10 +11,15 @@ use super::until;
 
 /// A server with the link's actions in its queue, of which it begins none before it is told to.
 fn queued(options: &[&str]) -> Result<(Server, Checkout, Running)> {
-    let server = Server::start(Options::default(), Faults { hold: true, ..Faults::default() })?;
+    asked("Execute", Faults { hold: true, ..Faults::default() }, options)
+}
+
+/// A server that has some calls of this method.
+fn asked(method: &str, faults: Faults, options: &[&str]) -> Result<(Server, Checkout, Running)> {
+    let server = Server::start(Options::default(), faults)?;
     let checkout = Checkout::new()?;
     let mut link = Running::start(checkout.remote_link(&server.url(), options)?)?;
-    until(|| Ok(server.counts().of("Execute") > 4 || link.has_ended()?))?;
+    until(|| Ok(server.counts().of(method) > 4 || link.has_ended()?))?;
     Ok((server, checkout, link))
 }
 
@@ -47,6 +52,28 @@ fn a_network_that_is_cut_for_a_while_is_waited_for() -> Result<()> {
     });
     let said = link.right(&checkout)?;
     ensure!(warnings(&said).is_empty(), "{said}");
+    Ok(())
+}
+
+/// A server may come back, and this machine does meanwhile what it has not done.
+#[test]
+fn no_server_is_waited_for_while_there_is_work() -> Result<()> {
+    for (method, is_stopped) in
+        [("Execute", true), ("Execute", false), ("GetActionResult", true), ("GetActionResult", false)]
+    {
+        let faults = Faults { stall: vec![method.to_owned()], ..Faults::default() };
+        // A link that waits for its end takes longer than any other.
+        let options = ["--remote-retry-time=20m", "--remote-upload-time=1s"];
+        let (mut server, checkout, link) = asked(method, faults, &options)?;
+        match is_stopped {
+            true => server.stop(),
+            false => server.change(|faults| faults.freeze = true),
+        }
+        let begun = Instant::now();
+        let said = link.right(&checkout)?;
+        ensure!(begun.elapsed() < Duration::from_secs(400), "{method}: {:?}: {said}", begun.elapsed());
+        ensure!(!said.contains("lost the engine") && server.counts().all_executed() == 0, "{method}: {said}");
+    }
     Ok(())
 }
 
@@ -116,7 +143,7 @@ fn a_signal_ends_a_link_that_waits() -> Result<()> {
 fn end_by_signal(link: &mut Running) -> Result<()> {
     let pid = i32::try_from(link.id()).ok().and_then(Pid::from_raw);
     kill_process(pid.expect("a process has a number"), Signal::INT)?;
-    let begun = std::time::Instant::now();
+    let begun = Instant::now();
     until(|| link.has_ended())?;
     // Far above what it takes, and far below what any call waits for.
     ensure!(begun.elapsed() < Duration::from_secs(15), "it took {:?} to end", begun.elapsed());

@@ -2,10 +2,12 @@
 //! read-only, with damaged files, or silent.
 
 use std::fs::{self, Permissions};
-use std::net::TcpListener;
+use std::io::{self, BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use distlto_reapi::Digest;
@@ -92,7 +94,7 @@ impl Apache {
         let mut server = Self { folder, child, port, scheme };
         until(|| {
             ensure!(server.child.try_wait()?.is_none(), "Apache ended: {}", server.read("errors"));
-            Ok(std::net::TcpStream::connect(("127.0.0.1", server.port)).is_ok())
+            Ok(TcpStream::connect(("127.0.0.1", server.port)).is_ok())
         })?;
         Ok(server)
     }
@@ -234,6 +236,57 @@ fn a_server_that_is_silent_or_gone_is_done_without() -> Result<()> {
         let said = Running::start(checkout.link(&options)?)?.right(&checkout)?;
         let warned = warnings(&said);
         ensure!(warned.len() == 1 && warned[0].contains(&url) && warned[0].contains(words), "{said}");
+    }
+    Ok(())
+}
+
+/// Serves a cache's folder over HTTP, so many files of it. Whoever asks for more hears nothing.
+fn serve_some(folder: &Path, most: usize) -> Result<String> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let url = format!("http://{}", listener.local_addr()?);
+    let (folder, mut left) = (folder.to_owned(), most);
+    std::thread::spawn(move || {
+        let mut silent = Vec::new();
+        for mut stream in listener.incoming().flatten() {
+            // A client may have gone meanwhile.
+            let _ = serve(&mut stream, &folder, &mut left);
+            silent.extend((left == 0).then_some(stream));
+        }
+    });
+    Ok(url)
+}
+
+/// Answers one request, unless it is for a file and none is left to be served.
+fn serve(stream: &mut TcpStream, folder: &Path, left: &mut usize) -> io::Result<()> {
+    let mut lines = BufReader::new(stream.try_clone()?).lines().map_while(io::Result::ok);
+    let line = lines.next().unwrap_or_default();
+    let _headers = lines.find(String::is_empty);
+    let path = line.split(' ').nth(1).unwrap_or_default().trim_start_matches('/');
+    let (status, body) = match fs::read(folder.join(path)) {
+        Ok(_) if *left == 0 => return Ok(()),
+        Ok(file) => ("200 OK", file),
+        Err(_) => ("404 Not Found", Vec::new()),
+    };
+    *left = left.saturating_sub(usize::from(status == "200 OK"));
+    write!(stream, "HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n", body.len())?;
+    stream.write_all(&body)
+}
+
+#[test]
+fn a_server_that_falls_silent_is_not_waited_for() -> Result<()> {
+    let server = Apache::start(OPEN, None)?;
+    server.linked(&[])?;
+    // The list, and some objects.
+    for most in [0, 1, 5] {
+        let url = serve_some(&server.path("root"), most)?;
+        let checkout = Checkout::new()?;
+        // No test takes so long.
+        let options =
+            ["-j1", "-v", "--remote-retry-time=20m", "--remote-cache-mode=read-only", "--remote-cache", &url];
+        let begun = Instant::now();
+        let said = Running::start(checkout.link(&options)?)?.right(&checkout)?;
+        ensure!(begun.elapsed() < Duration::from_secs(400) && warnings(&said).is_empty(), "{most}: {said}");
+        ensure!(most > 1 || !said.contains("from the cache"), "{most}: {said}");
     }
     Ok(())
 }

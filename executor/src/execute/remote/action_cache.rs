@@ -1,6 +1,7 @@
 //! The action cache of an engine as a [`ResultCache`]: lookups and uploads of results.
 //!
-//! Uploads go on during the run. A cache never makes a job fail: its errors are misses.
+//! Uploads go on during the run. A cache never makes a job fail: its errors are misses. So is its silence, as soon as this
+//! machine has a slot for the job.
 
 use std::fs;
 use std::sync::atomic::Ordering::Relaxed;
@@ -11,6 +12,7 @@ use distlto_reapi::blob::Blob;
 use distlto_reapi::execute::{command_time, with_command_time};
 use distlto_reapi::{Client, Code, Digest, Error, proto};
 
+use super::LOOK;
 use super::engine::{Engine, printed};
 use super::link_objects::KnownObject;
 use super::transfer;
@@ -19,6 +21,7 @@ use crate::cache::{Hit, ResultCache};
 use crate::describe::Described;
 use crate::output::Output;
 use crate::result::NewResult;
+use crate::schedule::Site;
 
 /// The most bytes of an output that a result holds itself, where it may.
 const INLINE: usize = 1 << 20;
@@ -120,33 +123,93 @@ impl Engine {
         Ok(Some((Hit { stderr, took, is_far: true, is_unobserved: false }, object)))
     }
 
-    fn look_up(&self, action: &Described<'_>, outputs: &[Output<'_>]) -> Result<Option<Hit>, IoError> {
-        let Some((client, _)) = self.cache() else { return Ok(None) };
+    /// Whether lookups wait in vain for the server of the cache, though it does not count as gone.
+    pub(super) fn is_silent(&self) -> bool {
+        let Some((client, _)) = self.cache() else { return false };
+        let since = lock(&self.lookups).since();
+        lock(&self.silence).lasts(client.statistics().answers(), since)
+    }
+
+    /// The same of a client's server.
+    pub(super) fn does_not_answer(&self, client: &Client) -> bool {
+        let is_its = |(cache, _): &(Client, bool)| cache.options().endpoint == client.options().endpoint;
+        self.cache().is_some_and(is_its) && self.is_silent()
+    }
+
+    /// Until a lookup has waited in vain, and this machine has a slot for its action.
+    async fn in_vain(&self, key: Digest, site: Site) {
+        let mut idle = self.pace.idle_slots();
+        let has_slot = || site == Site::Here || self.pace.take_idle();
+        while self.link_objects.has(key) || !self.is_silent() || !has_slot() {
+            tokio::select! {
+                Ok(()) = idle.changed() => {}
+                () = tokio::time::sleep(LOOK) => {}
+            }
+        }
+    }
+
+    /// Leaves a lookup with a silent server, to see when it answers or is gone.
+    fn probe(&self, client: &Client, key: Digest) {
+        let client = client.clone();
+        let look_up = async move {
+            let result = client.action_result(key, Vec::new()).await?;
+            for file in result.iter().flat_map(|result| &result.output_files) {
+                client.output(file).await?;
+            }
+            Ok(())
+        };
+        lock(&self.silence).probe(|| self.runtime.spawn(look_up));
+    }
+
+    /// Looks at that lookup.
+    pub(super) fn settle_probe(&self) {
+        let Some(ended) = lock(&self.silence).ended_probe() else { return };
+        lock(&self.silence).ends();
+        if let Ok(Err(error)) = self.runtime.block_on(ended) {
+            self.lookup_failed(&error);
+        }
+    }
+
+    fn lookup_failed(&self, error: &Error) {
+        match error {
+            Error::Corrupt { .. } | Error::TooLarge { .. } | Error::Io { .. } | Error::Lost { .. } => {
+                self.unusable.add(|| error.to_string());
+            }
+            _ => self.give_up(error),
+        }
+    }
+
+    async fn look_up(
+        &self,
+        client: &Client,
+        action: &Described<'_>,
+        outputs: &[Output<'_>],
+    ) -> Result<Option<Hit>, IoError> {
+        if let Some(found) = self.find_listed(client, action, outputs).await? {
+            return Ok(Some(found));
+        }
         let key = action.encoded.digest();
-        match self.wait(self.cached_result(client, action, outputs)) {
-            None => Ok(None),
-            Some(Ok(None)) => {
+        let found = self.cached_result(client, action, outputs).await;
+        lock(&self.silence).ends();
+        match found {
+            Ok(None) => {
                 lock(&self.missing).insert(key);
                 Ok(None)
             }
-            Some(Ok(Some((found, object)))) => {
+            Ok(Some((found, object))) => {
                 transfer::put_in_place(outputs)?;
                 object.into_iter().for_each(|object| self.link_objects.is_known(key, object, false));
                 Ok(Some(found))
             }
-            Some(Err(Error::Lost { .. })) => {
+            Err(Error::Lost { .. }) => {
                 self.note(
                     "a kept result names blobs that are gone; such actions are executed anew".to_owned(),
                 );
                 // Its outputs are nothing, which the job does not take for a result.
                 Ok(Some(Hit { stderr: Vec::new(), took: None, is_far: true, is_unobserved: false }))
             }
-            Some(Err(error @ (Error::Corrupt { .. } | Error::TooLarge { .. } | Error::Io { .. }))) => {
-                self.unusable.add(|| error.to_string());
-                Ok(None)
-            }
-            Some(Err(error)) => {
-                self.give_up(&error);
+            Err(error) => {
+                self.lookup_failed(&error);
                 Ok(None)
             }
         }
@@ -154,14 +217,36 @@ impl Engine {
 }
 
 impl ResultCache for Engine {
-    fn find(&self, action: &Described<'_>, outputs: &[Output<'_>]) -> Result<Option<Hit>, IoError> {
-        if self.cache().is_none() || lock(&self.missing).contains(&action.encoded.digest()) {
+    fn find(
+        &self,
+        action: &Described<'_>,
+        outputs: &[Output<'_>],
+        site: Site,
+    ) -> Result<Option<Hit>, IoError> {
+        let Some((client, _)) = self.cache() else { return Ok(None) };
+        let key = action.encoded.digest();
+        if lock(&self.missing).contains(&key) {
             return Ok(None);
         }
         lock(&self.lookups).begin();
-        let found = match self.find_listed(action, outputs) {
-            Ok(None) => self.look_up(action, outputs),
-            found => found,
+        let found = self.wait(async {
+            tokio::select! {
+                biased;
+                () = self.in_vain(key, site) => None,
+                found = self.look_up(client, action, outputs) => Some(found),
+            }
+        });
+        let found = match found {
+            Some(Some(found)) => found,
+            Some(None) => {
+                self.probe(client, key);
+                // This machine is about to have the result.
+                self.link_objects.forget(key);
+                lock(&self.missing).insert(key);
+                Ok(None)
+            }
+            // The server is gone, or the run is to end.
+            None => Ok(None),
         };
         lock(&self.lookups).end(found.as_ref().ok().and_then(Option::as_ref));
         found

@@ -26,6 +26,7 @@ use miette::Diagnostic;
 use super::link_objects::LinkObjects;
 use super::loss::EngineLoss;
 use super::pace::{FlightStage, InFlight, Pace};
+use super::silence::Silence;
 use super::stop::Stop;
 use super::uploads::ResultUploads;
 use super::{Action, transfer};
@@ -94,6 +95,7 @@ pub struct Engine {
     notes: Mutex<BTreeSet<String>>,
     pub(super) link_objects: Arc<LinkObjects>,
     pub(super) lookups: Mutex<LookupTimes>,
+    pub(super) silence: Mutex<Silence>,
     /// Cache misses: these actions are not looked up again.
     pub(super) missing: Mutex<HashSet<Digest>>,
     /// Reasons why actions were not executed there.
@@ -166,6 +168,7 @@ impl Engine {
             notes: Mutex::default(),
             link_objects: Arc::default(),
             lookups: Mutex::default(),
+            silence: Mutex::default(),
             missing: Mutex::default(),
             returned: Repeated::default(),
             unusable: Repeated::default(),
@@ -263,6 +266,7 @@ impl Engine {
 
     /// Returns the sentences that have to be reported at once.
     pub fn news(&self) -> Vec<String> {
+        self.settle_probe();
         self.loss.news()
     }
 
@@ -467,6 +471,11 @@ impl LookupTimes {
         self.waiting += 1;
         self.since.get_or_insert_with(Instant::now);
         self.counts.asked += 1;
+    }
+
+    /// Since when at least one has waited.
+    pub(super) fn since(&self) -> Option<Instant> {
+        self.since
     }
 
     pub(super) fn end(&mut self, found: Option<&Hit>) {

@@ -7,14 +7,14 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::mutex::lock;
 use distlto_reapi::{Client, Digest, Error, proto};
 use distlto_record::report::microseconds;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use super::engine::Engine;
 use super::whole_links::{keep_list, list};
@@ -35,14 +35,13 @@ const BATCHED: usize = 512;
 const SINGLE: usize = 32;
 /// After so many questions, of which hardly any was for an entry, the list is taken for that of another link.
 const TRIAL: usize = 32;
-/// Interval of checks whether an object that is on its way still comes.
-const LOOK: Duration = Duration::from_millis(100);
 
 /// The objects that the list of a link names.
 #[derive(Debug, Default)]
 pub(super) struct LinkObjects {
     state: Mutex<State>,
-    changed: Condvar,
+    /// Notifies of objects that have come, or will not come.
+    changed: watch::Sender<()>,
 }
 
 #[derive(Debug, Default)]
@@ -84,28 +83,50 @@ enum Wanted {
 }
 
 impl LinkObjects {
-    /// The object of an action, if the list has it. Waits for one that is on its way while `comes` says so.
-    fn take(&self, action: Digest, comes: impl Fn() -> bool) -> Option<Wanted> {
+    /// The object of an action, if the list has it. Waits for one that is on its way.
+    async fn take(&self, action: Digest) -> Option<Wanted> {
+        let mut changes = self.changed.subscribe();
+        self.is_asked_for(action);
+        loop {
+            match self.found(action)? {
+                Listed::Later(object) => return Some(Wanted::Named(object)),
+                Listed::Here(bytes, object, _) => return Some(Wanted::Fetched(bytes, object)),
+                // The sender lives as long as this.
+                Listed::OnItsWay => changes.changed().await.ok()?,
+            }
+        }
+    }
+
+    /// Whether the object of an action has come.
+    pub(super) fn has(&self, action: Digest) -> bool {
+        matches!(lock(&self.state).listed.get(&action), Some(Listed::Here(..)))
+    }
+
+    /// The object of an action will not be asked for.
+    pub(super) fn forget(&self, action: Digest) {
+        lock(&self.state).listed.remove(&action);
+    }
+
+    /// Notes a question, and whether the list is that of this link.
+    fn is_asked_for(&self, action: Digest) {
         let mut state = lock(&self.state);
         if state.listed.is_empty() {
             state.early.insert(action);
-            return None;
+            return;
         }
         state.asked += 1;
         state.fitting += usize::from(state.listed.contains_key(&action));
         if state.asked >= TRIAL && state.fitting * 4 < state.asked {
             (state.is_over, state.listed) = (true, HashMap::new());
-            return None;
         }
-        loop {
-            match state.listed.remove(&action)? {
-                Listed::Later(object) => return Some(Wanted::Named(object)),
-                Listed::Here(bytes, object, _) => return Some(Wanted::Fetched(bytes, object)),
-                Listed::OnItsWay if !comes() => return None,
-                Listed::OnItsWay => {}
-            }
-            state.listed.insert(action, Listed::OnItsWay);
-            state = self.changed.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner).0;
+    }
+
+    /// Takes the object of an action, unless it is on its way.
+    fn found(&self, action: Digest) -> Option<Listed> {
+        let mut state = lock(&self.state);
+        match state.listed.get(&action)? {
+            Listed::OnItsWay => Some(Listed::OnItsWay),
+            Listed::Later(_) | Listed::Here(..) => state.listed.remove(&action),
         }
     }
 
@@ -150,7 +171,8 @@ impl LinkObjects {
                 if let (Ok(bytes), Some(_)) = (fetched, listed) {
                     state.listed.insert(action, Listed::Here(bytes, object, space));
                 }
-                all.changed.notify_all();
+                drop(state);
+                all.changed.send_replace(());
                 drop(call);
             });
         }
@@ -209,6 +231,9 @@ impl Engine {
         modules: impl Iterator<Item = (Digest, Option<KnownObject>)>,
     ) {
         let Some((client, true)) = self.cache() else { return };
+        if self.is_silent() {
+            return;
+        }
         let mut bytes = Vec::new();
         {
             let state = lock(&self.link_objects.state);
@@ -231,19 +256,21 @@ impl Engine {
     }
 
     /// Finds an object that the list of the link names, and writes it to its file.
-    pub(super) fn find_listed(
+    pub(super) async fn find_listed(
         &self,
+        client: &Client,
         action: &Described<'_>,
         outputs: &[Output<'_>],
     ) -> Result<Option<Hit>, IoError> {
-        let Some((client, _)) = self.cache() else { return Ok(None) };
         let key = action.encoded.digest();
-        let comes = || self.cache().is_some() && !self.stop.is_asked();
         let [output] = outputs else { return Ok(None) };
-        let (bytes, object) = match self.link_objects.take(key, comes) {
+        let (bytes, object) = match self.link_objects.take(key).await {
             Some(Wanted::Fetched(bytes, object)) => (bytes, object),
-            Some(Wanted::Named(object)) => match self.wait(object_of(client, key, object.digest)) {
-                Some(Ok(bytes)) => (bytes, object),
+            Some(Wanted::Named(object)) => match object_of(client, key, object.digest).await {
+                Ok(bytes) => {
+                    lock(&self.silence).ends();
+                    (bytes, object)
+                }
                 // The lookup says what is wrong.
                 _ => return Ok(None),
             },

@@ -124,6 +124,13 @@ impl Pace {
         lock(&self.waiting)
     }
 
+    /// Takes an idle slot for an action that comes back to the schedule. Returns whether there was one.
+    pub(super) fn take_idle(&self) -> bool {
+        let racing = self.racing.load(Relaxed);
+        let take = |idle: usize| (racing < idle).then(|| idle - 1);
+        self.idle.fetch_update(Relaxed, Relaxed, take).is_ok()
+    }
+
     /// Frees the slot of a race that has ended here.
     pub(super) fn ended_here(&self) {
         self.racing.fetch_sub(1, Relaxed);

@@ -33,11 +33,6 @@ impl Stop {
         }
     }
 
-    /// Whether the run is to end.
-    pub fn is_asked(&self) -> bool {
-        *self.0.borrow()
-    }
-
     /// A future's value, unless the run is to end first.
     pub async fn unless<T>(&self, future: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
