@@ -353,7 +353,7 @@ impl VerifiedJob<'_> {
         }
         self.fill()?;
         if hit.is_far {
-            self.keep(&stderr.text(), Measured::default(), true, false);
+            self.keep(&stderr.text(), Measured::default(), true, false, None);
         }
         let Hit { took, is_unobserved, .. } = hit;
         Ok(CacheLookup::Hit { stderr: stderr.text(), took, is_unobserved })
@@ -384,7 +384,10 @@ impl VerifiedJob<'_> {
         // Its key does not cover undeclared inputs.
         if undeclared.is_empty() {
             let by_engine = executed.worker.is_some();
-            self.keep(&executed.stderr.text(), executed.measured, by_engine, undeclared.is_unobserved);
+            let other = self.context.linker.and_then(|linker| linker.other_key(self.job.label));
+            let other = other.map(|key| Described::of_key(&key));
+            let is_unobserved = undeclared.is_unobserved;
+            self.keep(&executed.stderr.text(), executed.measured, by_engine, is_unobserved, other.as_ref());
         }
         Ok(())
     }
@@ -398,19 +401,24 @@ impl VerifiedJob<'_> {
         Ok(())
     }
 
-    /// Stores a verified result in the caches, if there are any.
-    fn keep(&self, stderr: &str, measured: Measured, by_engine: bool, is_unobserved: bool) {
+    /// Stores a verified result in the caches, if there are any; in those of other machines also as `other`.
+    fn keep(
+        &self,
+        stderr: &str,
+        measured: Measured,
+        by_engine: bool,
+        is_unobserved: bool,
+        other: Option<&Described<'_>>,
+    ) {
         let Some(described) = self.described else { return };
         let output = |&Output { role, name, ref file, .. }| NewOutput { role, name: name.as_str(), file };
         let outputs: Vec<_> = self.outputs.iter().map(output).collect();
         let (module, stderr) = (self.job.label, stderr.as_bytes());
         let result =
             NewResult { module, outputs: &outputs, stderr, measured, by_engine, is_unobserved, note: "" };
-        let other = self.context.linker.and_then(|linker| linker.other_key(self.job.label));
-        let other = other.map(|key| Described::of_key(&key));
         for cache in self.context.caches {
             cache.keep(described, &result);
-            if let Some(other) = other.as_ref().filter(|_| cache.is_far()) {
+            if let Some(other) = other.filter(|_| cache.is_far()) {
                 cache.keep(other, &NewResult { by_engine: false, ..result });
             }
             if let Some((_, found_by)) = self.imported.get() {
