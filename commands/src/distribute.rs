@@ -20,7 +20,6 @@ use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use clap::Args;
-use distlto_planner::backend_flags::stable_names;
 use distlto_planner::dtlto::temporaries;
 use distlto_planner::dtlto::{self, JobFile, JobFileError, cost};
 use distlto_planner::graph::{ActionGraph, ActionId};
@@ -230,13 +229,12 @@ impl Session<'_> {
             Some(saved) => saved.repeat(job),
             None => self.directory.repeat(graph, job),
         };
-        let is_stable = stable_names::are_in(graph);
         let cache = &self.args.run.cache;
         let store = match self.args.own_store {
             true => cache.store(self.cancel),
             false => cache.open(self.cancel).map(Arc::new),
         };
-        let assembly = Assembly::new(&self.args.run, store, self.spawner, self.cancel, is_stable)?;
+        let assembly = Assembly::new(&self.args.run, store, self.spawner, self.cancel)?;
         let history = assembly.store().map(|store| Place::History.path(store));
         let mut options = assembly.options(&reporter, history.as_deref(), None);
         let process = self.args.process();

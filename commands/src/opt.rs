@@ -369,7 +369,6 @@ fn compile(
     let digests = FileDigests::new(directory.unwrap_or(Path::new("")));
     let execute = Local { spawner: &PLAIN, grace: GRACE, directory, drivers: None };
     let here = Context {
-        precise: None,
         execute: &execute,
         cancel,
         modules: &modules,

@@ -17,7 +17,6 @@ use std::time::Duration;
 use crate::plan::GraphSource;
 use camino::Utf8PathBuf;
 use clap::Args;
-use distlto_planner::backend_flags::stable_names;
 use distlto_planner::graph::{ActionGraph, ActionId, ActionKind, Work};
 use distlto_planner::state::{Place, VARIABLE, directory};
 use distlto_prepare::exit;
@@ -160,8 +159,7 @@ impl Round<'_> {
         make_directories(graph, &wanted)?;
         let cache = &self.args.run.cache;
         let store = cache.results(cache.store(self.cancel), self.cancel);
-        let is_stable = stable_names::are_in(graph);
-        let assembly = Assembly::new(&self.args.run, store, self.spawner, self.cancel, is_stable)?;
+        let assembly = Assembly::new(&self.args.run, store, self.spawner, self.cancel)?;
         let history = Place::History.path(self.directory);
         let mut options = assembly.options(self.reporter, Some(&history), None);
         options.jobserver = self.jobserver;

@@ -23,7 +23,6 @@ use distlto_executor::describe::Toolchains;
 use distlto_executor::execute::remote::engine::Engine;
 use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_executor::ledger::Ledger;
-use distlto_executor::precise::Precise;
 use distlto_executor::run;
 use distlto_executor::schedule::Policy;
 use distlto_executor::schedule::memory::Limit;
@@ -191,20 +190,18 @@ pub struct Assembly<'a> {
     store: Option<Arc<Cache>>,
     engine: Option<Arc<Engine>>,
     toolchains: Option<Toolchains>,
-    precise: Option<Precise>,
     ledger: Option<Ledger>,
 }
 
 impl<'a> Assembly<'a> {
-    /// Connects to the servers of the options. With `stable_names`, results are also found by the functions that a module imports.
+    /// Connects to the servers of the options.
     pub fn new(
         args: &'a RunArgs,
         store: Option<Arc<Cache>>,
         spawner: &'a LocalSpawner,
         cancel: &'a Cancel,
-        stable_names: bool,
     ) -> Result<Self, RemoteError> {
-        Ok(Self::with_servers(args, store, args.servers(cancel)?, (spawner, cancel), stable_names))
+        Ok(Self::with_servers(args, store, args.servers(cancel)?, (spawner, cancel)))
     }
 
     /// The same with servers that are connected to.
@@ -213,11 +210,8 @@ impl<'a> Assembly<'a> {
         store: Option<Arc<Cache>>,
         Servers { engine, ledger }: Servers,
         (spawner, cancel): (&'a LocalSpawner, &'a Cancel),
-        stable_names: bool,
     ) -> Self {
         let is_cached = store.is_some() || engine.is_some();
-        // With nothing kept there is nothing that could serve.
-        let precise = (stable_names && is_cached).then(Precise::default);
         let is_asked = args.cache.directory().is_some() || engine.is_some();
         let toolchains = is_cached.then(|| {
             let known = Toolchains::new(match &store {
@@ -226,7 +220,7 @@ impl<'a> Assembly<'a> {
             });
             if is_asked { known } else { known.unasked() }
         });
-        Self { args, spawner, cancel, store, engine, toolchains, precise, ledger }
+        Self { args, spawner, cancel, store, engine, toolchains, ledger }
     }
 
     /// Where results are kept on disk.
@@ -247,7 +241,6 @@ impl<'a> Assembly<'a> {
         self.args.apply(&mut options, implied);
         options.toolchains = self.toolchains.as_ref();
         options.caches = nearest_first(self.store.as_deref(), self.engine.as_deref());
-        options.precise = self.precise.as_ref();
         options.engine = self.engine.as_deref();
         options.ledger = self.ledger.as_ref();
         options

@@ -26,6 +26,7 @@ mod compilations;
 pub(crate) mod describe;
 mod distributing;
 pub(crate) mod graph;
+mod import_steps;
 mod jobs;
 mod kept;
 mod key_parts;

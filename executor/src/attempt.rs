@@ -6,7 +6,6 @@
 use std::fs;
 use std::path::Path;
 use std::process::ExitStatus;
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use distlto_planner::digests::FileDigests;
@@ -22,7 +21,6 @@ use crate::execute::capture::Captured;
 use crate::execute::{Execute, Executed, ExecutionRequest, Linker};
 use crate::job::Job;
 use crate::output::{Output, Role};
-use crate::precise::{ImportStep, ImportSteps, PendingBackend, Precise};
 use crate::result::{NewOutput, NewResult};
 use crate::schedule::Site;
 use crate::staging::{Staging, StagingArea};
@@ -49,8 +47,6 @@ pub struct Context<'a> {
     pub describer: Option<&'a Describer<'a>>,
     /// Caches that may have a result, the nearest one first. Results are stored in all.
     pub caches: &'a [&'a dyn ResultCache],
-    /// Knowledge of precise keys, and the tools of import steps; `None` where they are not used.
-    pub precise: Option<(&'a Precise, ImportSteps<'a>)>,
     /// The linker that compiles on this machine: modules that it has loaded, to objects that are right as they are.
     pub linker: Option<&'a dyn Linker>,
 }
@@ -147,24 +143,15 @@ fn attempt(
     let described = described.as_ref();
     let keyed = context.linker.filter(|_| keyed.is_some());
     outcome.key = described.filter(|_| !context.caches.is_empty()).map(|described| described.key().0);
-    let work = VerifiedJob {
-        job,
-        context,
-        outputs: &outputs,
-        expected,
-        described,
-        keyed,
-        imported: OnceLock::new(),
-    };
-    let (found, origin) = work.look_up(site).map_err(io)?;
-    outcome.import_cpu = work.import_cpu();
-    let looked = !context.caches.is_empty() || work.imported.get().is_some();
+    let work = VerifiedJob { job, context, outputs: &outputs, expected, described, keyed };
+    let found = work.find(site).map_err(io)?;
+    let looked = !context.caches.is_empty();
     outcome.phases.lookup = looked.then(|| Span::since(begun));
 
     let begun = Instant::now();
     let result = match found {
         CacheLookup::Hit { stderr, took, is_unobserved } => {
-            outcome.origin = origin;
+            outcome.origin = Origin::Cache;
             outcome.spared = took;
             outcome.stderr = stderr;
             outcome.undeclared.is_unobserved = is_unobserved;
@@ -195,7 +182,9 @@ fn execute_in_linker(
     let mut executed = context.execute.execute(request)?;
     outcome.phases.command = Some(executed.span);
     outcome.stderr = executed.stderr.text();
-    outcome.origin = Origin::Ran;
+    outcome.origin = origin_of(&executed);
+    outcome.spared = executed.same_imports;
+    outcome.import_cpu = executed.same_imports.and(executed.measured.cpu);
     outcome.undeclared = std::mem::take(&mut executed.undeclared);
     outcome.executed = Some(executed);
     Ok(())
@@ -216,7 +205,8 @@ fn execute(
             return Err(Cause::Interrupted { label: request.job.label.to_owned() });
         }
         outcome.stderr = executed.stderr.text();
-        outcome.origin = if executed.kept { Origin::Cache } else { Origin::Ran };
+        outcome.origin = origin_of(executed);
+        outcome.spared = executed.same_imports;
         let begun = Instant::now();
         outcome.undeclared = std::mem::take(&mut executed.undeclared);
         let Err(cause) = work.accept(executed, &outcome.undeclared) else { return Ok(begun) };
@@ -236,6 +226,14 @@ fn execute(
         }
         work.clear();
         request.anew = true;
+    }
+}
+
+fn origin_of(executed: &Executed) -> Origin {
+    match (executed.same_imports, executed.kept) {
+        (Some(_), _) => Origin::SameImports,
+        (None, true) => Origin::Cache,
+        (None, false) => Origin::Ran,
     }
 }
 
@@ -270,8 +268,6 @@ struct VerifiedJob<'a> {
     described: Option<&'a Described<'a>>,
     /// The linker, if caches have the object by the linker's key. It has loaded the inputs, so they are not checked.
     keyed: Option<&'a dyn Linker>,
-    /// The result of its import step, and the job described by that.
-    imported: OnceLock<(ImportStep, Described<'a>)>,
 }
 
 impl VerifiedJob<'_> {
@@ -284,14 +280,6 @@ impl VerifiedJob<'_> {
         check_result(self.job.label, status, stderr, self.outputs, &expected)
     }
 
-    /// Looks for a usable result: by the job's own key, then by the key of its imported IR.
-    fn look_up(&self, site: Site) -> Result<(CacheLookup, Origin), IoError> {
-        match self.find(site)? {
-            kept @ CacheLookup::Hit { .. } => Ok((kept, Origin::Cache)),
-            found => Ok((self.find_precise(site)?.unwrap_or(found), Origin::SameImports)),
-        }
-    }
-
     /// Looks for a cached result. The outputs of a hit are in the command's output files, and are verified like a
     /// command's.
     fn find(&self, site: Site) -> Result<CacheLookup, IoError> {
@@ -299,28 +287,6 @@ impl VerifiedJob<'_> {
             Some(described) => self.find_as(described, site),
             None => Ok(CacheLookup::Miss),
         }
-    }
-
-    /// Processor time of the import step, if it was performed.
-    fn import_cpu(&self) -> Option<Duration> {
-        self.imported.get().map(|(step, _)| step.took)
-    }
-
-    /// Looks for a result made of the same IR, if the import step succeeds. `None` where it does not.
-    fn find_precise(&self, site: Site) -> Result<Option<CacheLookup>, IoError> {
-        let Some((precise, steps)) = self.context.precise else { return Ok(None) };
-        let (Some(described), Some(backend)) = (self.described, self.job.backend) else { return Ok(None) };
-        let (Some(basis), [output, ..]) = (&described.basis, self.outputs) else { return Ok(None) };
-        let scratch = format!("{}.import.ll", output.written);
-        let pending = PendingBackend { basis, backend, scratch: &scratch, site };
-        let Some(step) = precise.import(&pending, &steps) else { return Ok(None) };
-        // A later change is found when the command itself runs.
-        if self.changed_input()?.is_some() {
-            return Ok(None);
-        }
-        let Some(found_by) = described.precise(basis, &step.merged) else { return Ok(None) };
-        let (_, found_by) = self.imported.get_or_init(|| (step, found_by));
-        self.find_as(found_by, site).map(Some)
     }
 
     /// Returns an input that has changed since the first look at it.
@@ -420,9 +386,6 @@ impl VerifiedJob<'_> {
             cache.keep(described, &result);
             if let Some(other) = other.filter(|_| cache.is_far()) {
                 cache.keep(other, &NewResult { by_engine: false, ..result });
-            }
-            if let Some((_, found_by)) = self.imported.get() {
-                cache.keep(found_by, &NewResult { by_engine: false, ..result });
             }
         }
     }

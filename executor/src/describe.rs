@@ -4,7 +4,6 @@
 //! If a part of a job is unknown, the job has no description, and the reason is reported once. Does not depend on the
 //! executor of a job and the place of its result.
 
-pub mod basis;
 pub mod canonical_command;
 pub mod compiler;
 mod compiler_inputs;
@@ -13,7 +12,7 @@ pub mod inputs;
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use distlto_planner::digests::{Digest, FileDigests};
@@ -21,7 +20,6 @@ use distlto_planner::words::Word;
 use distlto_prepare::mutex::lock;
 use distlto_reapi::blob::Blob;
 
-use basis::Basis;
 use canonical_command::CanonicalCommand;
 use compiler::Compilers;
 use compiler_inputs::CompilerInputs;
@@ -46,9 +44,6 @@ pub struct Described<'a> {
     pub encoded: Encoded,
     /// Why no other machine can execute it, if that is so.
     pub local_only: Option<String>,
-    /// The parts of a precise key besides the compiled IR; `None` if names of files decide the result, or if nothing
-    /// can be imported.
-    pub basis: Option<Basis>,
     /// Where it runs.
     pub directory: &'a str,
 }
@@ -70,7 +65,7 @@ impl Described<'_> {
         };
         let encoded = action.encode().expect("an action without inputs has a tree");
         let local_only = Some("the linker compiles it".to_owned());
-        Self { action, encoded, local_only, basis: None, directory: "" }
+        Self { action, encoded, local_only, directory: "" }
     }
 
     /// Returns the key of its result: the digest of its REAPI Action, which a remote cache uses too.
@@ -122,10 +117,6 @@ struct TemplateFacts {
 #[derive(Debug)]
 struct Toolchain {
     compiler: Digest,
-    /// The compiler's file.
-    program: PathBuf,
-    /// Values of its `-mllvm` options.
-    options: Vec<String>,
     command: CanonicalCommand,
     /// The compiler as inputs, if workers have none.
     uploaded: Option<CompilerInputs>,
@@ -218,7 +209,6 @@ impl<'a> Describer<'a> {
         let inputs = Inputs::of(backend, Path::new(&self.directory), self.digests);
         let note = |reason| self.toolchains.note(format!("{} is not kept: {reason}", job.label));
         let inputs = inputs.map_err(note).ok()?;
-        let basis = self.basis(&toolchain, job, &inputs);
         let mut salt = toolchain.salt();
         let mut local_only = toolchain.command.local_only.clone();
         if toolchain.command.names_matter {
@@ -267,38 +257,7 @@ impl<'a> Describer<'a> {
             salt: salt.finish().hash.to_vec(),
         };
         let encoded = action.encode().map_err(|error| note(error.to_string())).ok()?;
-        Some(Described { action, encoded, local_only, basis, directory: &self.directory })
-    }
-
-    fn basis(&self, toolchain: &Toolchain, job: &Job<'_>, inputs: &Inputs<'_>) -> Option<Basis> {
-        let shard = inputs.shard.as_ref().filter(|shard| !shard.modules.is_empty());
-        let shard = shard.filter(|_| !toolchain.command.names_matter)?;
-        let mut stem = toolchain.salt();
-        let others: Vec<&str> = job.outputs.iter().skip(1).map(|(path, _)| path.as_str()).collect();
-        // The name that a shard gives its module changes with the imports.
-        for word in toolchain.command.words_of("module.bc", &others) {
-            stem.add("word", word.as_bytes());
-        }
-        for (name, value) in self.toolchains.environment.iter().chain(self.platform.properties) {
-            stem.add("name", name);
-            stem.add("value", value);
-        }
-        for (name, content) in inputs.remaining() {
-            stem.add("input", name);
-            stem.content("content", &content);
-        }
-        for (name, file) in &toolchain.command.files {
-            stem.add("file", name);
-            stem.content("content", &self.digests.digest(file.as_str().into()).ok()?);
-        }
-        stem.content("module", &inputs.module.1);
-        let Toolchain { program, options, .. } = toolchain;
-        Some(Basis {
-            stem: stem.finish(),
-            decisions: shard.decisions(),
-            compiler: program.clone(),
-            options: options.clone(),
-        })
+        Some(Described { action, encoded, local_only, directory: &self.directory })
     }
 
     /// Adds the names of files, where they decide the result.
@@ -350,9 +309,7 @@ impl<'a> Describer<'a> {
             .then(|| CompilerInputs::of(&template.compiler, |file| compilers.digest(file)));
         // Digests that are not saved are computed again.
         let _ = compilers.save();
-        let options = basis::llvm_options(&template.arguments);
-        let program = template.compiler.clone();
-        Ok(Toolchain { compiler, program, options, command, uploaded: uploaded.transpose()? })
+        Ok(Toolchain { compiler, command, uploaded: uploaded.transpose()? })
     }
 }
 

@@ -92,6 +92,8 @@ pub struct Executed {
     pub times: EngineTimes,
     /// Whether it ran earlier, and an engine has kept the result.
     pub kept: bool,
+    /// How long the earlier backend took whose object is this one, since the module is the same after its imports.
+    pub same_imports: Option<Duration>,
     /// Undeclared inputs, as far as known. Empty if a worker ran the action, since a worker has the declared inputs
     /// alone.
     pub undeclared: Undeclared,

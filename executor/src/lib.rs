@@ -12,10 +12,10 @@ pub mod cause;
 pub mod describe;
 pub mod execute;
 pub mod hook;
+pub mod import_step;
 pub mod job;
 pub mod ledger;
 pub mod output;
-pub mod precise;
 pub mod process_stat;
 pub mod program_files;
 #[expect(dead_code, reason = "the other half is compiled into the hook")]

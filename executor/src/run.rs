@@ -40,7 +40,6 @@ use crate::execute::remote::Remote;
 use crate::execute::remote::engine::Engine;
 use crate::execute::{Execute, Linker};
 use crate::ledger::Ledger;
-use crate::precise::{ImportSteps, Precise};
 use crate::schedule::estimate::Estimates;
 use crate::schedule::history::History;
 use crate::schedule::memory::Limit;
@@ -104,10 +103,8 @@ pub struct RunOptions<'a> {
     pub ignores_hashes: bool,
     /// Drivers' answers so far, in this directory; empty when `None`.
     pub cc1_commands: Option<&'a Cc1Commands>,
-    /// Knowledge of compilers, which is part of keys; `None` with neither a cache nor precise keys.
+    /// Knowledge of compilers, which is part of keys; `None` without a cache.
     pub toolchains: Option<&'a Toolchains>,
-    /// Reuses objects made of the same IR, where names are stable; `None` to run every wanted backend.
-    pub precise: Option<&'a Precise>,
     /// Caches that may have results, the nearest one first; they also store new results.
     pub caches: Vec<&'a dyn ResultCache>,
     /// An engine that executes actions too; this machine alone when `None`.
@@ -142,7 +139,6 @@ impl<'a> RunOptions<'a> {
             ignores_hashes: false,
             cc1_commands: None,
             toolchains: None,
-            precise: None,
             caches: Vec::new(),
             engine: None,
             linker: None,
@@ -269,9 +265,8 @@ fn run_all<'g>(
         progress.report(ProgressEvent::Ended(report.counts(), report.wall));
         let asked = toolchains.filter(|known| !options.caches.is_empty() && known.is_asked());
         report_troubles(progress, &estimates, &options.caches, asked);
-        let notes = context.precise.iter().flat_map(|(precise, _)| precise.notes());
         let undescribed = toolchains.filter(|_| asked.is_none()).into_iter().flat_map(Toolchains::troubles);
-        notes.chain(undescribed).for_each(|note| progress.report(ProgressEvent::Noted(&note)));
+        undescribed.for_each(|note| progress.report(ProgressEvent::Noted(&note)));
         (graph, report)
     })
 }
@@ -294,7 +289,6 @@ fn in_context<T>(options: &RunOptions<'_>, then: impl FnOnce(&Context<'_>) -> T)
         ignores_hashes,
         cc1_commands,
         toolchains,
-        precise,
         ref caches,
         engine,
         linker,
@@ -318,14 +312,13 @@ fn in_context<T>(options: &RunOptions<'_>, then: impl FnOnce(&Context<'_>) -> T)
     let drivers = Drivers { answers, spawner, cancel, grace, directory };
     let platform = engine.map_or(Platform::default(), Engine::platform);
     let describer = toolchains
-        .filter(|_| !caches.is_empty() || precise.is_some())
+        .filter(|_| !caches.is_empty())
         .and_then(|known| Describer::new(known, &drivers, digests, directory, platform));
     let local = Local { spawner, grace, directory, drivers: Some(&drivers) };
     let here = linker.map_or(&local as &dyn Execute, |linker| linker);
     let remote = engine.map(|engine| Remote { engine, here, directory });
     let execute: &dyn Execute = remote.as_ref().map_or(here, |remote| remote);
     let describer = describer.as_ref();
-    let precise = precise.map(|precise| (precise, ImportSteps { spawner, cancel, grace, directory }));
     let staging = &StagingArea::new(directory, places);
     let context = Context {
         execute,
@@ -337,7 +330,6 @@ fn in_context<T>(options: &RunOptions<'_>, then: impl FnOnce(&Context<'_>) -> T)
         digests,
         describer,
         caches,
-        precise,
         linker,
     };
     then(&context)

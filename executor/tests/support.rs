@@ -26,7 +26,13 @@ pub fn which(name: &str) -> String {
 
 pub fn command(program: &str, args: &[&str], directory: &Path) -> Command {
     let args = args.iter().map(OsString::from).collect();
-    Command { program: program.into(), args, directory: Some(directory.to_owned()), is_observed: false }
+    Command {
+        program: program.into(),
+        args,
+        directory: Some(directory.to_owned()),
+        is_observed: false,
+        import: None,
+    }
 }
 
 pub fn finish(spawner: &dyn Spawner, command: &Command) -> Finished {

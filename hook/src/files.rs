@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use libc::mode_t;
 
+use crate::import;
 use crate::linker;
 use crate::protocol::Note;
 use crate::trace;
@@ -152,7 +153,8 @@ fn own(path: *const c_char, flags: c_int) -> Option<c_int> {
     if path.is_null() {
         return None;
     }
-    linker::open(bytes(path), flags)?.map_err(set_errno).map_or(Some(-1), Some)
+    let path = bytes(path);
+    linker::open(path, flags).or_else(|| import::open(path, flags))?.map_err(set_errno).map_or(Some(-1), Some)
 }
 
 /// # Safety
@@ -180,6 +182,7 @@ pub unsafe extern "C" fn rename(old: *const c_char, path: *const c_char) -> c_in
 
 static READ: Real = Real::new(c"read");
 static WRITE: Real = Real::new(c"write");
+static CLOSE: Real = Real::new(c"close");
 static EXIT: Real = Real::new(c"_exit");
 
 /// Resolves the functions that a program may call where lookups are impossible: in a signal handler, and after fork(2)
@@ -187,6 +190,7 @@ static EXIT: Real = Real::new(c"_exit");
 pub fn prepare() {
     READ.find();
     WRITE.find();
+    CLOSE.find();
     EXIT.find();
 }
 
@@ -226,6 +230,20 @@ pub unsafe extern "C" fn write(descriptor: c_int, from: *const c_void, size: lib
         >(WRITE.find());
         real(descriptor, from, size)
     }
+}
+
+/// # Safety
+///
+/// As for close(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn close(descriptor: c_int) -> c_int {
+    // SAFETY: the function of this name has this type, and the caller its contract.
+    let result = unsafe {
+        let real = std::mem::transmute::<*mut c_void, unsafe extern "C" fn(c_int) -> c_int>(CLOSE.find());
+        real(descriptor)
+    };
+    import::closed(descriptor);
+    result
 }
 
 /// # Safety

@@ -10,6 +10,7 @@
 mod driver;
 mod exec;
 mod files;
+mod import;
 mod linker;
 mod program;
 #[expect(dead_code, reason = "the other half is compiled into the executor")]

@@ -19,8 +19,8 @@ use std::thread::{self, Thread};
 
 use crate::program::Main;
 use crate::protocol::{
-    Answer, CACHE_PREFIX, Compiled, ENDED, JOB_FILE_SUFFIX, KeptObject, Question, RESOLUTIONS,
-    RESOLUTIONS_SUFFIX, Role, SAVE_TEMPORARIES, SHARD_SUFFIX, TEMPORARIES_SUFFIXES, shard_hash,
+    Answer, CACHE_PREFIX, Compiled, ENDED, IMPORTED_SUFFIX, JOB_FILE_SUFFIX, KeptObject, Question,
+    RESOLUTIONS, RESOLUTIONS_SUFFIX, Role, SAVE_TEMPORARIES, SHARD_SUFFIX, TEMPORARIES_SUFFIXES, shard_hash,
 };
 use crate::service;
 use crate::socket;
@@ -59,7 +59,7 @@ struct Linker {
     has_resolved: AtomicBool,
     /// Whether objects were asked for or opened since the service heard that there are all.
     has_objects: AtomicBool,
-    /// Whether the service has heard that the linker ends.
+    /// Whether the service knows that the linker ends.
     has_ended: AtomicBool,
     kept: Kept,
     asked: Mutex<Asked>,
@@ -102,6 +102,8 @@ struct Backend {
     begun: u64,
     /// The object, once the linker writes it.
     object: Option<OwnedFd>,
+    /// The module after its imports, once the linker writes it.
+    imported: Option<OwnedFd>,
 }
 
 thread_local! {
@@ -176,6 +178,9 @@ pub fn open(path: &[u8], flags: c_int) -> Option<io::Result<RawFd>> {
         // LLVM replaces each percent sign of a temporary file's path.
         if path.ends_with(OBJECT_SUFFIX) && BACKEND.with_borrow(Option::is_some) {
             return Some(hold_object());
+        }
+        if path.ends_with(IMPORTED_SUFFIX) && BACKEND.with_borrow(Option::is_some) {
+            return Some(hold_imported());
         }
         // The job file names the shards of a distributor.
         if let Some(module) = path.strip_suffix(SHARD_SUFFIX)
@@ -270,6 +275,17 @@ fn hold_object() -> io::Result<RawFd> {
     BACKEND.with_borrow_mut(|backend| {
         if let Some(backend) = backend {
             backend.object = Some(file);
+        }
+    });
+    Ok(theirs)
+}
+
+/// Memory in the place of the file for a module after its imports.
+fn hold_imported() -> io::Result<RawFd> {
+    let (file, theirs) = memory(c"imported module")?;
+    BACKEND.with_borrow_mut(|backend| {
+        if let Some(backend) = backend {
+            backend.imported = Some(file);
         }
     });
     Ok(theirs)
@@ -373,7 +389,8 @@ impl Linker {
             Some((Answer::Object, Some(object))) => Ok(object.into_raw_fd()),
             Some((Answer::Compile, _)) => {
                 trace::begin_backend(ticket);
-                BACKEND.set(Some(Backend { ticket, begun: thread_time(), object: None }));
+                let begun = thread_time();
+                BACKEND.set(Some(Backend { ticket, begun, object: None, imported: None }));
                 Err(absent())
             }
             Some((Answer::Again, _)) => self.begin_anew(),
@@ -383,14 +400,18 @@ impl Linker {
 
     /// Reports the end of this thread's compilation, if there was one, to the service.
     fn end_backend(&self) {
-        let Some(Backend { ticket, begun, object }) = BACKEND.take() else { return };
+        let Some(Backend { ticket, begun, object, imported }) = BACKEND.take() else { return };
         let is_noted = trace::end_backend();
         let cpu_us = thread_time().saturating_sub(begun);
         let report = Compiled { ticket, cpu_us, is_noted }.to_bytes();
         let socket = self.service.socket.as_fd();
         // A service that is gone is no reason for the linker to fail.
         let _ = match object {
-            Some(object) => socket::send_packet(socket, &report, object.as_fd()),
+            Some(object) => {
+                let files: Vec<_> = [Some(object), imported].into_iter().flatten().collect();
+                let files: Vec<_> = files.iter().map(AsFd::as_fd).collect();
+                socket::send_packet(socket, &report, &files)
+            }
             None => socket::send(socket, &report),
         };
     }
@@ -399,7 +420,7 @@ impl Linker {
     fn give_resolutions(&self) -> io::Result<RawFd> {
         let (file, theirs) = memory(c"resolutions")?;
         // A service that is gone is no reason for the linker to fail.
-        let _ = socket::send_packet(self.service.socket.as_fd(), &RESOLUTIONS, file.as_fd());
+        let _ = socket::send_packet(self.service.socket.as_fd(), &RESOLUTIONS, &[file.as_fd()]);
         Ok(theirs)
     }
 
@@ -449,7 +470,7 @@ impl Linker {
         self.lock().waiting.insert(ticket, waiting);
         let socket = self.service.socket.as_fd();
         let sent = match shard {
-            Some(shard) => socket::send_packet(socket, question, shard),
+            Some(shard) => socket::send_packet(socket, question, &[shard]),
             None => socket::send(socket, question),
         };
         let mut asked = self.lock();
@@ -476,8 +497,11 @@ impl Linker {
             asked.is_read = false;
             match answer {
                 // Any question may get this answer; no further answer follows.
-                // SAFETY: ends the process. Its results so far are in memory.
-                Some((_, Answer::End(code), _)) => unsafe { libc::_exit(c_int::from(code)) },
+                Some((_, Answer::End(code), _)) => {
+                    self.has_ended.store(true, Ordering::Relaxed);
+                    // SAFETY: ends the process. Its results so far are in memory.
+                    unsafe { libc::_exit(c_int::from(code)) }
+                }
                 Some((ticket, answer, object)) => {
                     if let Some(waiting) = asked.waiting.get_mut(&ticket) {
                         waiting.answer = Some((answer, object));

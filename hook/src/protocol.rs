@@ -11,8 +11,15 @@
 
 /// Names the inherited descriptor of memory for notes, where no service is asked.
 pub const NOTES: &str = "DISTLTO_NOTES_FD";
+/// Names the file for the module of a clang after its imports. That clang writes it, and ends.
+pub const IMPORT: &str = "DISTLTO_IMPORT";
+/// The suffix of the file to which a ThinLTO backend writes its module after the imports, and those of files that it
+/// writes before that (LLVM's `LTOBackend.cpp`).
+pub const IMPORTED_SUFFIX: &[u8] = b".3.import.bc";
+/// See [`IMPORTED_SUFFIX`].
+pub const EARLIER_SUFFIXES: [&[u8]; 3] = [b".0.preopt.bc", b".1.promote.bc", b".2.internalize.bc"];
 /// The version of the messages.
-const VERSION: u32 = 5;
+const VERSION: u32 = 6;
 
 /// The socket in that folder, a `SOCK_SEQPACKET` one (unix(7)): each message is one packet.
 pub const SERVICE_SOCKET: &str = "socket";
@@ -178,7 +185,8 @@ impl Answer {
 }
 
 /// A linker's message about a module that it was to compile: it has compiled it, or it could not. The packet carries the
-/// object, a file, unless it could not. No answer follows.
+/// object, a file, unless it could not, and then the module after its imports, if the linker writes that. No answer
+/// follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Compiled {
     /// The ticket of the question.

@@ -69,22 +69,29 @@ pub fn receive_packet(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> io::Result<(u
     Ok((got, descriptors))
 }
 
-/// Sends one packet with one descriptor.
-pub fn send_packet(socket: BorrowedFd<'_>, bytes: &[u8], descriptor: BorrowedFd<'_>) -> io::Result<()> {
+/// Sends one packet with these descriptors, of which there are [`LIMIT`] at most.
+pub fn send_packet(socket: BorrowedFd<'_>, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+    if descriptors.len() > LIMIT {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
     let mut control = Control([0; 64]);
     // sendmsg only reads the bytes.
     let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
     let mut message = message(&mut part);
     message.msg_control = (&raw mut control).cast();
-    // SAFETY: CMSG_SPACE and CMSG_LEN are arithmetic; there is room for one header with one descriptor in `control`, to
-    // which `message` points.
+    let size = size_of_val(descriptors) as u32;
+    // SAFETY: CMSG_SPACE and CMSG_LEN are arithmetic; there is room for one header with so many descriptors in `control`,
+    // to which `message` points.
     unsafe {
-        message.msg_controllen = libc::CMSG_SPACE(size_of::<RawFd>() as u32) as _;
+        message.msg_controllen = libc::CMSG_SPACE(size) as _;
         let header = libc::CMSG_FIRSTHDR(&raw const message);
         (*header).cmsg_level = libc::SOL_SOCKET;
         (*header).cmsg_type = libc::SCM_RIGHTS;
-        (*header).cmsg_len = libc::CMSG_LEN(size_of::<RawFd>() as u32) as _;
-        libc::CMSG_DATA(header).cast::<RawFd>().write_unaligned(descriptor.as_raw_fd());
+        (*header).cmsg_len = libc::CMSG_LEN(size) as _;
+        let data = libc::CMSG_DATA(header).cast::<RawFd>();
+        for (place, descriptor) in descriptors.iter().enumerate() {
+            data.add(place).write_unaligned(descriptor.as_raw_fd());
+        }
     }
     loop {
         // SAFETY: every pointer in `message` is to a live value with the length given beside it.

@@ -8,6 +8,7 @@ use std::process::abort;
 
 use crate::driver;
 use crate::files;
+use crate::import;
 use crate::program::{Hook, Main, Program, StartMain};
 use crate::service;
 use crate::trace;
@@ -39,6 +40,7 @@ pub unsafe extern "C-unwind" fn __libc_start_main(
     driver::begin();
     let program = Program { real, main, init, fini, rtld_fini, stack_end };
     trace::inherit();
+    import::begin();
     let main = service::main_of(main).unwrap_or(main);
     // SAFETY: the arguments are those of `_start`, except for a `main` that replaces the program's.
     unsafe { Program { main, ..program }.run(argc, argv) }

@@ -154,7 +154,8 @@ impl Project {
         Ok(if is_named { Vec::new() } else { vec!["--compiler".to_owned(), self.own_tool("clang")?] })
     }
 
-    fn linker_words(&self) -> Result<Vec<String>> {
+    /// The command that links it without distlto.
+    pub fn linker_words(&self) -> Result<Vec<String>> {
         let driver = self.folder.toolchain.tool("clang")?.to_string_lossy().into_owned();
         let mut words = vec![driver, "-O2".to_owned(), "-flto=thin".to_owned()];
         words.push(format!("--ld-path={}", self.own_tool("ld.lld")?));

@@ -11,9 +11,9 @@ use distlto_executor::describe::inputs::Inputs;
 use distlto_executor::execute::cc1::Cc1Commands;
 use distlto_executor::result::Key;
 use distlto_executor::verify::Backend;
-use distlto_planner::backend_flags::BackendFiles;
+use distlto_planner::backend_flags::{BackendFiles, BackendFlags};
 use distlto_planner::bitcode::BitcodeError;
-use distlto_planner::digests::FileDigests;
+use distlto_planner::digests::{Digest, FileDigests};
 use distlto_planner::keep::ModulePlaces;
 use distlto_planner::shard;
 use distlto_planner::words::{shell_line, shell_quote};
@@ -21,6 +21,7 @@ use distlto_planner::words::{shell_line, shell_quote};
 use distlto_record::why::Change;
 
 use super::action_records::ActionRecords;
+use super::import_steps::LinkImports;
 use super::kept;
 use super::key_parts::{Content, Identity, KeyParts, short};
 use super::module::{LinkModule, triple};
@@ -58,6 +59,9 @@ pub struct Answering<'a> {
     pub asks_caches: bool,
     /// Whether it asks caches, has bitcode, and no earlier link has left a record.
     pub is_new: bool,
+    pub imports: &'a LinkImports,
+    /// Has the compiler and its flags for import steps.
+    pub ask_compiler: &'a (dyn Fn() -> Option<(String, BackendFlags)> + Sync),
     /// Called when the linker has succeeded and waits for its end, and when it is gone. Uploads may go on.
     pub linker_ends: &'a (dyn Fn(bool) + Sync),
     /// The caches and engines.
@@ -106,6 +110,10 @@ impl Answering<'_> {
         let read = shard::read(bytes)?;
         let shard = shard::digest_without_paths(bytes).unwrap_or_default();
         let (parts, contents) = KeyParts::of_shard(self.identity, id, &read.modules, &shard);
+        let decisions = match self.compilation.shows_imports {
+            true => short(&Digest::of(&shard::decisions(&shard::canonical(bytes)?.bytes)?)),
+            false => String::new(),
+        };
         let imports: Vec<_> = read.imported_from(id).map(|module| module.name().into_owned()).collect();
         let mut module = LinkModule {
             id: id.to_owned(),
@@ -113,6 +121,7 @@ impl Answering<'_> {
             archive: files.archive_of(id).map(|(archive, offset)| (archive.to_owned(), offset)),
             key,
             shard,
+            decisions,
             file: Some(id.to_owned()),
             imports: imports.iter().map(|id| files.label(id)).collect(),
             cost: read.cost(id).unwrap_or_default(),

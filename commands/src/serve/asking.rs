@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 
 use distlto_planner::backend_flags::raw::gather;
-use distlto_planner::backend_flags::stable_names::ARGUMENTS;
+use distlto_planner::backend_flags::stable_names::{ARGUMENTS, is_of_names};
 use distlto_planner::backend_flags::{self, BackendFlags, UNUSED};
 use distlto_planner::dtlto::dropped;
 use distlto_planner::invocation::{ProgramKind, program};
@@ -65,6 +65,8 @@ const ALONE: [&str; 4] =
     ["reproduce", "lto-obj-path", "thinlto-emit-imports-files", "thinlto-emit-index-files"];
 /// Options on the names of shards. A linker takes no notice of them while it links, and refuses them when it asks.
 const ON_NAMES: [&str; 2] = ["thinlto-prefix-replace", "thinlto-object-suffix-replace"];
+/// Has ELF's linker write each module after its imports.
+const SAVE_IMPORTS: &[u8] = b"--save-temps=import";
 /// Acts like lld's option `--reproduce`.
 const REPRODUCE: &str = "LLD_REPRODUCE";
 
@@ -148,9 +150,11 @@ impl Shared<'_> {
             Linker::Other(version) => {
                 Ok(Called::Alone(format!("{version} has no option that makes it ask for this format")))
             }
-            Linker::Elf { resolves, .. } => self.asking(process, resolves, None),
+            Linker::Elf { resolves, version } => {
+                self.asking(process, resolves, linkers::has_stable_names(&version), None)
+            }
             Linker::Flavoured(flavour, help) => {
-                self.asking(process, flavour.resolving().is_some(), Some((flavour, &help)))
+                self.asking(process, flavour.resolving().is_some(), true, Some((flavour, &help)))
             }
         }
     }
@@ -160,6 +164,7 @@ impl Shared<'_> {
         &self,
         process: &Process,
         resolves: bool,
+        has_names: bool,
         flavoured: Option<(Flavour, &Help)>,
     ) -> Result<Called, LinkError> {
         let mut link = match command::link_of(process, self.service.command, flavoured) {
@@ -213,13 +218,23 @@ impl Shared<'_> {
                 CompileSettings { flavour, architecture, is_completed, jobs, ..CompileSettings::default() };
             return Ok(Called::Link(Box::new(Asking { link, compilation, stable_names: false })));
         }
+        let output = process.directory.join(link.line.output());
+        let stable_names = options.stable_names
+            && has_names
+            && !is_distributed
+            && !options_of_names(arguments)
+            && !lock(&self.nameless).contains(&output)
+            && !self.has_alike_names(process, &link)?;
         let splits = gather(arguments).last(Code::SplitDebug).is_some();
         // One that takes no preloaded library has not begun.
         let may_compile = !process.mapped.is_empty() && self.compiles(is_distributed, splits);
         let linker = may_compile.then(|| LinkerCode {
             program: process.program.to_string_lossy().into_owned(),
             libraries: process.libraries(),
-            words: code_words(arguments),
+            words: code_words(arguments)
+                .into_iter()
+                .chain(ARGUMENTS.iter().filter(|_| stable_names).map(|word| (*word).to_owned()))
+                .collect(),
         });
         if let Some(linker) = linker.as_ref().filter(|_| !options.has_engine()) {
             if let Some(option) = backend_flags::reported(arguments) {
@@ -231,20 +246,17 @@ impl Shared<'_> {
                 flavour,
                 architecture,
                 jobs,
+                is_completed: stable_names && is_completed,
+                shows_imports: stable_names && is_completed && flavour.is_none(),
                 ..CompileSettings::default()
             };
-            return Ok(Called::Link(Box::new(Asking { link, compilation, stable_names: false })));
+            return Ok(Called::Link(Box::new(Asking { link, compilation, stable_names })));
         }
         let named = last_value(arguments, "thinlto-remote-compiler");
         let asked = options.compiler.as_deref().or(named);
         let compiler = compiler_of(&link, asked)?;
         let mut extra = command::compiler_arguments(arguments);
         extra.extend_from_slice(&options.backend_args);
-        let output = process.directory.join(link.line.output());
-        let stable_names = options.stable_names
-            && !is_distributed
-            && !lock(&self.nameless).contains(&output)
-            && !self.has_alike_names(process, &link)?;
         if stable_names {
             extra.extend(ARGUMENTS.map(str::to_owned));
         }
@@ -258,19 +270,10 @@ impl Shared<'_> {
                 Ok(flags) => flags,
                 Err(error) => return Ok(Called::Alone(error.to_string())),
             },
-            (None, None) => {
-                let architecture = backend_flags::architecture(arguments);
-                let runner = ToolRunner {
-                    spawner: self.service.spawner,
-                    cancel: self.service.cancel,
-                    directory: None,
-                };
-                let said = linker_flags::ask(&link.linker, arguments, &runner);
-                match backend_flags::of_link_line(arguments, architecture, said.as_ref(), &extra) {
-                    Ok(flags) => flags,
-                    Err(error) => return Ok(Called::Alone(error.to_string())),
-                }
-            }
+            (None, None) => match self.service.backend_flags(&link, &extra) {
+                Ok(flags) => flags,
+                Err(why) => return Ok(Called::Alone(why)),
+            },
         };
         if let Some(option) = flags.not_done.first() {
             return alone(&format!("{option} asks for output that only the linker's own backends write"));
@@ -285,6 +288,7 @@ impl Shared<'_> {
             is_completed,
             jobs,
             records,
+            shows_imports: false,
         };
         Ok(Called::Link(Box::new(Asking { link, compilation, stable_names })))
     }
@@ -295,7 +299,7 @@ impl Shared<'_> {
         let options = self.service.options;
         let has_compiler = options.compiler.is_some() || !options.backend_args.is_empty();
         let is_described = matches!(self.service.task, Task::Collect(_)) || options.flags_from.is_some();
-        !(is_distributed || splits || has_compiler || is_described || options.stable_names)
+        !(is_distributed || splits || has_compiler || is_described)
     }
 
     /// Returns why a linker for Windows links without a distributor.
@@ -344,6 +348,26 @@ impl Shared<'_> {
 }
 
 impl Service<'_> {
+    /// The flags of an ELF link's backends, which are asked of its linker; or why they cannot be told.
+    fn backend_flags(&self, link: &LinkCommand, extra: &[String]) -> Result<BackendFlags, String> {
+        let arguments = link.line.arguments();
+        let architecture = backend_flags::architecture(arguments);
+        let runner = ToolRunner { spawner: self.spawner, cancel: self.cancel, directory: None };
+        let said = linker_flags::ask(&link.linker, arguments, &runner);
+        let flags = backend_flags::of_link_line(arguments, architecture, said.as_ref(), extra);
+        flags.map_err(|error| error.to_string())
+    }
+
+    /// The compiler that performs import steps, with the flags of the link's backends; `None` if there is none.
+    pub fn importer(&self, link: &LinkCommand) -> Option<(String, BackendFlags)> {
+        let named = last_value(link.line.arguments(), "thinlto-remote-compiler");
+        let compiler = compiler_of(link, named).ok()?;
+        let mut extra = command::compiler_arguments(link.line.arguments());
+        extra.extend(ARGUMENTS.map(str::to_owned));
+        let flags = self.backend_flags(link, &extra).ok()?;
+        flags.not_done.is_empty().then_some((compiler, flags))
+    }
+
     /// The options that make a linker call our distributor, which takes our options.
     pub fn distributed(&self, asking: &Asking) -> Result<Vec<Word>, LinkError> {
         let (options, compilation) = (&self.options.run, &asking.compilation);
@@ -382,8 +406,8 @@ impl Service<'_> {
         Ok(words)
     }
 
-    /// The options that make a linker ask, the folder of its cache being that.
-    pub fn options_for(&self, asking: &Asking, cache: &Path) -> Vec<Word> {
+    /// The options that make a linker ask, the folder of its cache being that. `has_record` if an earlier link left one.
+    pub fn options_for(&self, asking: &Asking, cache: &Path, has_record: bool) -> Vec<Word> {
         let Asking { link, compilation, .. } = asking;
         let jobs = self.options.run.jobs.map(usize::from).or(compilation.jobs);
         let jobs = jobs.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
@@ -409,7 +433,12 @@ impl Service<'_> {
         words.push(format!("--thinlto-cache-policy={UNPRUNED}").into_bytes());
         words.push(b"--thinlto-emit-index-files".to_vec());
         words.push(format!("--thinlto-jobs={threads}").into_bytes());
-        words.extend(compilation.resolving());
+        // Without an earlier link there is no import step.
+        words.extend(compilation.resolving().filter(|_| compilation.is_described || has_record));
+        if asking.stable_names && compilation.linker.is_some() {
+            words.extend(ARGUMENTS.map(|word| word.as_bytes().to_vec()));
+        }
+        words.extend(compilation.shows_imports.then(|| SAVE_IMPORTS.to_vec()));
         if last(link.line.arguments(), "thinlto-distributor").is_some() {
             // The linker would ask that distributor instead of us.
             words.push(b"--thinlto-distributor=".to_vec());
@@ -441,6 +470,12 @@ fn distributor(compilation: &CompileSettings) -> Result<Vec<Word>, IoError> {
     let flags = compilation.flags.args.iter().filter(|_| compilation.flavour.is_some());
     let flags = flags.map(|flag| ("thinlto-remote-compiler-arg", flag.as_bytes()));
     Ok(named.into_iter().chain(flags).map(|(name, value)| compilation.spelled(name, value)).collect())
+}
+
+/// Whether the line itself decides about the names of promoted locals.
+fn options_of_names(arguments: &[Argument]) -> bool {
+    let words = options(arguments).flat_map(|option| &option.words);
+    words.map(|word| word.rsplit('=').next().unwrap_or(word)).any(is_of_names)
 }
 
 /// Whether the last word on FatLTO objects has them compiled; the other one ends in `:no`.

@@ -32,7 +32,7 @@ use distlto_record::progress::{Progress, ProgressEvent};
 use distlto_record::report::{Failure, Measured, microseconds};
 
 use super::answering::Answering;
-use super::compilations::Compilations;
+use super::compilations::{Compilations, LinkerObject};
 use super::link::read;
 use super::module::LinkModule;
 use super::module_record::RecordedObject;
@@ -133,7 +133,7 @@ pub fn run_backends(
     // The store has been asked by the linker's key.
     let store = store.filter(|_| is_described || args.cache.cache_shared);
     let (servers, run) = (answering.servers.connected()?, (session.spawner, session.cancel));
-    let assembly = Assembly::with_servers(args, store, servers, run, answering.stable_names);
+    let assembly = Assembly::with_servers(args, store, servers, run);
     let history = Place::History.path(&state);
     let mut options = assembly.options(session.reporter, Some(&history), answering.compilation.jobs);
     // The linker stays for the whole link.
@@ -184,6 +184,10 @@ pub struct NewObject {
     /// The number of its module.
     number: usize,
     file: File,
+    /// The module after its imports, if the linker has shown it.
+    imported: Option<File>,
+    /// The object of the last link, if this is the same.
+    same: Option<RecordedObject>,
     measured: Measured,
 }
 
@@ -198,10 +202,16 @@ pub fn keep_objects(answering: &Answering<'_>, shared: &Mutex<Shared>, objects: 
 }
 
 fn keep_object(answering: &Answering<'_>, shared: &Mutex<Shared>, new: NewObject) -> Result<(), IoError> {
-    let NewObject { action, number, file, measured } = new;
+    let NewObject { action, number, file, imported, same, measured } = new;
     let bytes = read(Some(file)).map_err(IoError::on("read", "an object of the linker"))?;
     let Answering { session, objects, digests, .. } = answering;
-    let object = recorded(session.directory, &lock(shared).modules[number], (&bytes, measured), digests)?;
+    let mut object = recorded(session.directory, &lock(shared).modules[number], (&bytes, measured), digests)?;
+    if let Some(same) = same {
+        (object.imported, object.took_us) = (same.imported, same.took_us);
+    } else if let Some(imported) = imported {
+        let imported = read(Some(imported)).map_err(IoError::on("read", "a module of the linker"))?;
+        object.imported = Digest::of(&imported).to_string();
+    }
     session.reporter.wrote(action, object.files.clone());
     if object.warnings.is_empty() && !object.is_unseen {
         objects.keep_bytes(&object, &bytes, measured);
@@ -244,8 +254,9 @@ impl Giving<'_> {
         {
             module.undeclared = made.undeclared.clone();
             module.warnings = object.warnings;
-            module.ran = true;
-            let new = NewObject { action, number, file: object.file, measured: made.measured };
+            module.ran = object.same.is_none();
+            let LinkerObject { file, imported, same, .. } = object;
+            let new = NewObject { action, number, file, imported, same, measured: made.measured };
             shared.answered = Some(Instant::now());
             // The receiver lives as long as this run.
             let _ = keeper.send(new);

@@ -35,6 +35,7 @@ use super::asking::{Asking, Called};
 use super::backends::end;
 use super::collected::Task;
 use super::distributing::remove_saved;
+use super::import_steps::LinkImports;
 use super::jobs::Distributing;
 use super::kept;
 use super::key_parts::Identity;
@@ -200,6 +201,8 @@ impl<'a> Shared<'a> {
             stable_names: *stable_names,
             asks_caches: false,
             is_new: false,
+            imports: &LinkImports::default(),
+            ask_compiler: &|| None,
             linker_ends: &|_| (),
             servers: &LinkServers::new(&service.options.run, service.cancel),
             before_anew: &|_| {},
@@ -306,7 +309,7 @@ impl<'a> Shared<'a> {
     ) -> Result<(), LinkError> {
         let (role, options) = match asking.compilation.is_distributed() {
             true => (Role::Distributing, self.service.handing_over(asking, None)?),
-            false => (Role::Linker, self.service.options_for(asking, cache)),
+            false => (Role::Linker, self.service.options_for(asking, cache, kept.is_some())),
         };
         Ok(give_role(caller, process, kept.into_iter().chain(notes), role, (cache, &options))?)
     }
@@ -645,6 +648,8 @@ fn answer(
         stable_names,
         asks_caches,
         is_new,
+        imports: &LinkImports::default(),
+        ask_compiler: &|| service.importer(session.link),
         linker_ends,
         servers,
         before_anew,

@@ -15,7 +15,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use distlto_executor::cause::Cause;
 use distlto_executor::execute::capture::Captured;
+use distlto_executor::execute::process::Spawner;
 use distlto_executor::execute::{Execute, Executed, ExecutionRequest, Linker};
+use distlto_executor::import_step::import;
 use distlto_executor::result::Key;
 use distlto_executor::trace::Trace;
 use distlto_executor::undeclared::Undeclared;
@@ -27,10 +29,14 @@ use distlto_prepare::kind::{Native, bitcode_of};
 use distlto_prepare::mutex::lock;
 use distlto_prepare::write::write_atomically;
 use distlto_record::action::EngineTimes;
+use distlto_record::progress::{Progress, ProgressEvent};
 use distlto_record::report::{Measured, Span};
 
-use super::backends::{Shared, send};
+use super::answering::Answering;
+use super::backends::{Shared, give_file, send};
+use super::import_steps::PendingStep;
 use super::link::read;
+use super::module_record::RecordedObject;
 use super::protocol::{Answer, Compiled};
 use super::socket::Caller;
 use crate::link::file_state::FileState;
@@ -44,8 +50,7 @@ pub struct Compilations<'a> {
     shared: &'a Mutex<Shared>,
     /// Where the linker runs.
     directory: PathBuf,
-    /// The linker's notes.
-    notes: Option<&'a File>,
+    answering: &'a Answering<'a>,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -56,6 +61,8 @@ pub struct Waiting {
     pub number: usize,
     /// Its key in caches and its files; `None` if no cache is asked by that key.
     pub cached: Option<CachedModule>,
+    /// The import step that may spare the compilation.
+    pub step: Option<PendingStep>,
     /// That key, if an engine may compile the module, which has another one there.
     pub other_key: Option<Key>,
 }
@@ -89,16 +96,27 @@ impl CachedModule {
 struct State {
     /// The modules that wait, by their labels.
     waiting: HashMap<String, Arc<Waiting>>,
-    ended: HashMap<u32, (Compiled, Option<File>)>,
+    ended: HashMap<u32, Compilation>,
     /// By the labels of their modules.
     objects: HashMap<String, LinkerObject>,
     is_gone: bool,
     has_failed: bool,
 }
 
+/// A compilation that has ended, with its object and the module after its imports.
+struct Compilation {
+    compiled: Compiled,
+    object: Option<File>,
+    imported: Option<File>,
+}
+
 /// An object that the linker has compiled.
 pub struct LinkerObject {
     pub file: File,
+    /// The module after its imports, if the linker has shown it.
+    pub imported: Option<File>,
+    /// The object of the last link, if this is the same.
+    pub same: Option<RecordedObject>,
     /// The text that the linker printed during the compilation.
     pub warnings: String,
 }
@@ -108,10 +126,10 @@ impl<'a> Compilations<'a> {
         caller: &'a Caller,
         shared: &'a Mutex<Shared>,
         directory: &Path,
-        notes: Option<&'a File>,
+        answering: &'a Answering<'a>,
     ) -> Self {
         let directory = std::path::absolute(directory).unwrap_or_default();
-        Self { caller, shared, directory, notes, state: Mutex::default(), changed: Condvar::new() }
+        Self { caller, shared, directory, answering, state: Mutex::default(), changed: Condvar::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -128,8 +146,8 @@ impl<'a> Compilations<'a> {
     }
 
     /// The linker has ended a compilation.
-    pub fn ended(&self, compiled: Compiled, object: Option<File>) {
-        self.lock().ended.insert(compiled.ticket, (compiled, object));
+    pub fn ended(&self, compiled: Compiled, object: Option<File>, imported: Option<File>) {
+        self.lock().ended.insert(compiled.ticket, Compilation { compiled, object, imported });
         self.changed.notify_all();
     }
 
@@ -146,13 +164,54 @@ impl<'a> Compilations<'a> {
         state.objects.remove(label)
     }
 
+    /// Performs an import step; gives the linker the object of the last link if the module is the same after its imports.
+    fn same_imports(
+        &self,
+        request: &ExecutionRequest<'_>,
+        ticket: u32,
+        step: &PendingStep,
+    ) -> Result<Option<Executed>, IoError> {
+        let Answering { session, imports, objects, directory, .. } = self.answering;
+        if !imports.steps.pay() {
+            return Ok(None);
+        }
+        let begun = Instant::now();
+        let tools = (session.spawner as &dyn Spawner, request.cancel);
+        let imported = import(&step.words, *directory, &step.folder, tools);
+        let is_same = imported.as_ref().is_ok_and(|(digest, _)| digest.to_string() == step.earlier.imported);
+        let object = if is_same { objects.open(&step.earlier) } else { None };
+        imports.steps.performed(object.is_some());
+        let (Some(file), Ok((_, cpu))) = (object, &imported) else {
+            if let Err(why) = imported
+                && !request.cancel.is_cancelled()
+            {
+                session.reporter.report(ProgressEvent::Noted(&format!(
+                    "no import step for {}: {why}",
+                    request.job.label
+                )));
+            }
+            return Ok(None);
+        };
+        if let Some(output) = request.outputs.first() {
+            let object = file.try_clone().and_then(|file| read(Some(file)));
+            write_atomically(&output.file, &object.map_err(IoError::on("read", "an object of the store"))?)?;
+        }
+        give_file(self.caller, ticket, &file)?;
+        let took = Duration::from_micros(step.earlier.took_us);
+        let object =
+            LinkerObject { file, imported: None, same: Some(step.earlier.clone()), warnings: String::new() };
+        self.lock().objects.insert(request.job.label.to_owned(), object);
+        let measured = Measured { wall: begun.elapsed(), cpu: Some(*cpu), ..Measured::default() };
+        Ok(Some(executed(measured, begun, Undeclared::default(), Some(took))))
+    }
+
     /// Whether the linker has failed to compile a module, or has ended meanwhile. It reports that itself.
     pub fn has_failed(&self) -> bool {
         self.lock().has_failed
     }
 
     /// Waits for the end of a compilation; `None` if there will be none, or none is wanted.
-    fn wait(&self, ticket: u32, request: &ExecutionRequest<'_>) -> Option<(Compiled, Option<File>)> {
+    fn wait(&self, ticket: u32, request: &ExecutionRequest<'_>) -> Option<Compilation> {
         let mut state = self.lock();
         loop {
             if let Some(ended) = state.ended.remove(&ticket) {
@@ -168,7 +227,7 @@ impl<'a> Compilations<'a> {
 
     /// Returns the further reads and the printed text of a compilation.
     fn observed(&self, compiled: Compiled, begun: SystemTime) -> io::Result<(Undeclared, String)> {
-        let Some(notes) = self.notes else { return Ok((Undeclared::unobserved(), String::new())) };
+        let Some(notes) = self.answering.notes else { return Ok((Undeclared::unobserved(), String::new())) };
         if !compiled.is_noted {
             return Ok(Default::default());
         }
@@ -207,10 +266,15 @@ impl Execute for Compilations<'_> {
             waiting.as_ref().and_then(|waiting| lock(self.shared).modules[waiting.number].ticket.take());
         // It has an answer already.
         let ticket = ticket.ok_or_else(interrupted)?;
+        if let Some(step) = waiting.as_ref().and_then(|waiting| waiting.step.as_ref())
+            && let Some(executed) = self.same_imports(request, ticket, step).map_err(io)?
+        {
+            return Ok(executed);
+        }
         let (begun, at) = (Instant::now(), SystemTime::now());
         send(self.caller, ticket, Answer::Compile).map_err(io)?;
         let ended = self.wait(ticket, request);
-        let Some((compiled, Some(file))) = ended else {
+        let Some(Compilation { compiled, object: Some(file), imported }) = ended else {
             self.lock().has_failed = true;
             return Err(interrupted());
         };
@@ -231,18 +295,29 @@ impl Execute for Compilations<'_> {
             let object = object.map_err(IoError::on("read", "an object of the linker")).map_err(io)?;
             write_atomically(&output.file, &object).map_err(io)?;
         }
-        self.lock().objects.insert(label.to_owned(), LinkerObject { file, warnings });
-        Ok(Executed {
-            status: ExitStatus::from_raw(0),
-            stdout: Captured::default(),
-            stderr: Captured::default(),
-            measured,
-            span: Span::since(begun),
-            interrupted: false,
-            worker: None,
-            times: EngineTimes::default(),
-            kept: false,
-            undeclared,
-        })
+        let object = LinkerObject { file, imported, same: None, warnings };
+        self.lock().objects.insert(label.to_owned(), object);
+        Ok(executed(measured, begun, undeclared, None))
+    }
+}
+
+fn executed(
+    measured: Measured,
+    begun: Instant,
+    undeclared: Undeclared,
+    same_imports: Option<Duration>,
+) -> Executed {
+    Executed {
+        status: ExitStatus::from_raw(0),
+        stdout: Captured::default(),
+        stderr: Captured::default(),
+        measured,
+        span: Span::since(begun),
+        interrupted: false,
+        worker: None,
+        times: EngineTimes::default(),
+        kept: false,
+        same_imports,
+        undeclared,
     }
 }

@@ -135,6 +135,15 @@ impl KeyParts {
         own.chain(inputs.iter().map(|(name, digest)| (format!("input {name}"), digest.clone()))).collect()
     }
 
+    /// Whether nothing but the shard and the imports may differ.
+    pub fn has_same_rest(&self, other: &Self) -> bool {
+        let of = |parts: &Self| {
+            let Self { compiler, flags, module, inputs, .. } = parts.clone();
+            (compiler, flags, module, inputs)
+        };
+        of(self) == of(other)
+    }
+
     /// The module's own content.
     pub fn module(&self) -> &str {
         &self.module

@@ -17,12 +17,14 @@ use distlto_executor::result::Key;
 use distlto_executor::run::{self, Arrival, Arrivals};
 use distlto_executor::trace::Trace;
 use distlto_planner::backend_flags::BackendFiles;
+use distlto_planner::backend_flags::stable_names::spelled;
 use distlto_planner::keep::{self, ModulePlaces};
 use distlto_planner::module::source_name;
 use distlto_planner::shard;
 use distlto_prepare::blobs::from_hex;
 use distlto_prepare::input::Input;
 use distlto_prepare::io_error::IoError;
+use distlto_prepare::kind::bitcode_of;
 use distlto_prepare::mutex::lock;
 use distlto_prepare::threads;
 use distlto_record::progress::{Progress, ProgressEvent};
@@ -33,6 +35,7 @@ use super::answering::{Anew, Answering};
 use super::backends::{Shared, end, give_file, keep_objects, over, run_backends, send};
 use super::compilations::{CachedModule, Compilations, Waiting};
 use super::describe::{Described, Unfit, describe};
+use super::import_steps::{self, PendingStep};
 use super::kept;
 use super::key_parts::{Content, KeyParts};
 use super::module::{LinkModule, triple};
@@ -96,7 +99,7 @@ impl Answering<'_> {
         let resolutions = OnceLock::new();
         let root = self.directory.unwrap_or(Path::new("."));
         let linker = self.compilation.linker.as_ref();
-        let linker = linker.map(|_| Compilations::new(caller, &shared, root, self.notes));
+        let linker = linker.map(|_| Compilations::new(caller, &shared, root, self));
         let run = thread::scope(|scope| {
             let linker = &linker;
             let mut hearing = Hearing {
@@ -214,7 +217,8 @@ impl<'scope> Hearing<'scope, '_, '_> {
         let mut bytes = vec![0; PACKET];
         loop {
             let wait = self.patience();
-            let (bytes, shard) = match self.caller.receive(&mut bytes, wait).map_err(heard)? {
+            let (received, imported) = self.caller.receive_pair(&mut bytes, wait).map_err(heard)?;
+            let (bytes, shard) = match received {
                 Received::Packet(bytes, file) if bytes == RESOLUTIONS => {
                     self.resolved = file;
                     continue;
@@ -222,7 +226,9 @@ impl<'scope> Hearing<'scope, '_, '_> {
                 Received::Packet(bytes, mut object) if Compiled::from_bytes(bytes).is_some() => {
                     let compiled = self.linker.zip(Compiled::from_bytes(bytes));
                     // Without a schedule nobody waits for it.
-                    compiled.into_iter().for_each(|(linker, compiled)| linker.ended(compiled, object.take()));
+                    if let Some((linker, compiled)) = compiled {
+                        linker.ended(compiled, object.take(), imported);
+                    }
                     continue;
                 }
                 Received::Packet(bytes, shard) => (bytes, shard),
@@ -405,7 +411,9 @@ impl<'scope> Hearing<'scope, '_, '_> {
         answering.session.store.iter().for_each(|store| store.count(false));
         let cached = if answering.asks_caches { self.cached(id, &key, bytes) } else { None };
         let missed = answering.missed(&mut self.files, question, (id, key), bytes);
-        let (module, why) = missed.map_err(|error| Miss::Unfit(error.to_string()))?;
+        let (mut module, why) = missed.map_err(|error| Miss::Unfit(error.to_string()))?;
+        module.source = self.source_there(id, &module.label)?;
+        let step = self.import_step(&module, id, bytes)?;
         let names = ModulePlaces::of(answering.session.directory, &module.label);
         let arrival = Arrival {
             label: module.label.clone(),
@@ -419,7 +427,45 @@ impl<'scope> Hearing<'scope, '_, '_> {
             dwo: None,
             cost: module.cost.total(),
         };
-        self.add((LinkModule { ticket: Some(question.ticket), ..module }, cached), arrival, why)
+        self.add((LinkModule { ticket: Some(question.ticket), ..module }, cached, step), arrival, why)
+    }
+
+    /// The source of a module that the linker compiles, where locals are to be called after it.
+    fn source_there(&mut self, id: &str, label: &str) -> Result<Option<String>, Miss> {
+        let answering = self.answering;
+        if !answering.session.options.stable_names {
+            return Ok(None);
+        }
+        // The linker reports a file that cannot be read.
+        let Ok((file, range)) = self.files.container(id) else { return Ok(None) };
+        let Ok(input) = Input::open(&file) else { return Ok(None) };
+        let bytes = range.map_or(Some(&*input), |range| input.get(range)).unwrap_or_default();
+        let source = source_name(bitcode_of(bytes).unwrap_or(bytes)).ok();
+        if let Some(source) = source.as_ref().filter(|_| answering.stable_names) {
+            self.claim_source(source, label).map_err(Miss::Nameless)?;
+        }
+        Ok(source)
+    }
+
+    /// The import step that may spare a module's backend.
+    fn import_step(
+        &mut self,
+        module: &LinkModule,
+        id: &str,
+        bytes: &[u8],
+    ) -> Result<Option<PendingStep>, Miss> {
+        let answering = self.answering;
+        let Some(earlier) = import_steps::candidate(answering, module) else { return Ok(None) };
+        let Some(compiler) = answering.imports.compiler(answering.ask_compiler) else { return Ok(None) };
+        self.resolve(id)?;
+        let described = match describe(&mut self.files, self.completion.as_mut(), id, bytes) {
+            Ok(described) => described,
+            Err(Unfit::Because(_)) => return Ok(None),
+            Err(Unfit::Io(error)) => return Err(error.into()),
+        };
+        let shard = ModulePlaces::of(answering.session.directory, &described.label).shard;
+        keep::shard_at(&answering.here(&shard), &described.shard)?;
+        Ok(Some(PendingStep::of(answering, &described, compiler, earlier)))
     }
 
     /// The key of a module in caches, with its files. `None` if a file is not known: the linker compiles such a module, and
@@ -527,7 +573,7 @@ impl<'scope> Hearing<'scope, '_, '_> {
         // In the order of their contents.
         let why = answering.action_records().why(&linked, &contents);
         linked.imports.sort_unstable();
-        self.add((linked, None), arrival, why)
+        self.add((linked, None, None), arrival, why)
     }
 
     /// Reads the linker's symbol resolution, if it has given one.
@@ -543,7 +589,7 @@ impl<'scope> Hearing<'scope, '_, '_> {
     /// Adds an action to the run, which begins with the first.
     fn add(
         &mut self,
-        (module, cached): (LinkModule, Option<CachedModule>),
+        (module, cached, step): (LinkModule, Option<CachedModule>, Option<PendingStep>),
         arrival: Arrival,
         why: Vec<Change>,
     ) -> Result<(), Miss> {
@@ -558,7 +604,7 @@ impl<'scope> Hearing<'scope, '_, '_> {
             let compilation = self.answering.compilation;
             let is_for_all = !compilation.linker.as_ref().is_some_and(LinkerCode::is_for_this_processor);
             let other_key = from_hex(&module.key).filter(|_| compilation.is_described && is_for_all);
-            linker.add(&module.label, Waiting { number, cached, other_key: other_key.map(Key) });
+            linker.add(&module.label, Waiting { number, cached, step, other_key: other_key.map(Key) });
         }
         let Some(id) = arrivals.add(arrival) else {
             drop(shared);
@@ -663,7 +709,7 @@ impl<'scope> Hearing<'scope, '_, '_> {
 
     /// Two modules of one source would define one name twice.
     fn claim_source(&mut self, source: &str, label: &str) -> Result<(), LinkError> {
-        match self.sources.insert(source.to_owned(), label.to_owned()) {
+        match self.sources.insert(spelled(source), label.to_owned()) {
             Some(one) if one != label => {
                 let (other, source_name) = (label.to_owned(), source.to_owned());
                 Err(LinkError::AlikeNames { one, other, source_name })

@@ -69,6 +69,12 @@ pub enum Linker {
     Other(String),
 }
 
+/// Whether a linker of this version line can name promoted locals after their sources: LLVM 16 and later.
+pub fn has_stable_names(version: &str) -> bool {
+    let number = version.split_once("LLD ").map_or("", |(_, rest)| rest).split('.').next();
+    number.and_then(|number| number.parse::<u32>().ok()).is_some_and(|number| number >= 16)
+}
+
 /// The programs that have called.
 #[derive(Debug, Default)]
 pub struct Linkers {

@@ -30,6 +30,8 @@ pub struct LinkModule {
     pub content: String,
     /// The digest of the linker's shard that they follow from.
     pub shard: String,
+    /// The digest of that shard without hashes of modules, if the linker shows its modules after their imports.
+    pub decisions: String,
     /// The file that its compiler reads; none where it was not compiled.
     pub file: Option<String>,
     /// The labels of the modules that it imports from, sorted.

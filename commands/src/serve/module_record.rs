@@ -13,6 +13,7 @@ use distlto_executor::describe::framed::Framed;
 use distlto_executor::output::Role;
 use distlto_executor::result::OutputFile;
 use distlto_executor::undeclared::Undeclared;
+use distlto_planner::backend_flags::stable_names::spelled;
 use distlto_planner::digests::{Digest, FileDigests};
 use distlto_planner::shard::{self, Cost};
 use distlto_planner::state::Place;
@@ -45,6 +46,12 @@ pub struct RecordedObject {
     /// The digest of the linker's shard that `content` and `parts` follow from; empty if it is not known.
     #[serde(default)]
     pub shard: String,
+    /// The digest of the module after its imports, and that of the shard without hashes of modules; empty where the linker
+    /// has not shown the module.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub imported: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub decisions: String,
     /// The module's label.
     pub label: String,
     /// The object, then split debug information, each with its content.
@@ -115,7 +122,7 @@ impl PreviousModules {
     pub fn alike(&self) -> Option<[&str; 2]> {
         let mut sources = HashMap::new();
         self.modules().all.iter().find_map(|module| {
-            let other = sources.insert(module.source.as_ref()?, &module.label)?;
+            let other = sources.insert(spelled(module.source.as_ref()?), &module.label)?;
             Some([other.as_str(), &module.label])
         })
     }
@@ -220,6 +227,8 @@ impl RecordedObject {
             key: found_by(&module.key),
             content: found_by(&module.content),
             shard: module.shard.clone(),
+            imported: String::new(),
+            decisions: module.decisions.clone(),
             read: read.collect::<Result<_, IoError>>()?,
             absent: absent.iter().cloned().collect(),
             is_unseen: *is_unseen,

@@ -60,6 +60,10 @@ struct Note {
     absent: Vec<Utf8PathBuf>,
     #[serde(default)]
     is_unseen: bool,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    imported: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    decisions: String,
 }
 
 impl Objects<'_> {
@@ -82,6 +86,8 @@ impl Objects<'_> {
             key: key.to_owned(),
             content: note.content,
             shard: note.shard,
+            imported: note.imported,
+            decisions: note.decisions,
             label: module.label.to_owned(),
             files: names.iter().map(ToString::to_string).zip(result.outputs.iter().map(digest)).collect(),
             read: note.read,
@@ -200,8 +206,20 @@ impl Objects<'_> {
 }
 
 fn note(object: &RecordedObject) -> String {
-    let RecordedObject { content, shard, instructions, source, parts, read, absent, is_unseen, .. } =
-        object.clone();
-    let note = Note { content, shard, instructions, source, parts, read, absent, is_unseen };
+    let RecordedObject {
+        content,
+        shard,
+        instructions,
+        source,
+        parts,
+        read,
+        absent,
+        is_unseen,
+        imported,
+        decisions,
+        ..
+    } = object.clone();
+    let note =
+        Note { content, shard, instructions, source, parts, read, absent, is_unseen, imported, decisions };
     serde_json::to_string(&note).expect("text and numbers have a JSON form")
 }

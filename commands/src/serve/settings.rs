@@ -39,6 +39,8 @@ pub struct CompileSettings {
     pub flags: BackendFlags,
     /// Whether shards are completed, so that objects are the linker's own.
     pub is_completed: bool,
+    /// Whether the linker shows its modules after their imports.
+    pub shows_imports: bool,
     /// How many backends the link line asks to run at once.
     pub jobs: Option<usize>,
     /// Where a build has recorded each module's flags, where those count.

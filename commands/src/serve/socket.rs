@@ -158,11 +158,20 @@ impl Caller {
 
     /// The next packet; waits for it no longer than that, if there is a limit. `bytes` has room for the longest.
     pub fn receive<'b>(&self, bytes: &'b mut [u8], limit: Option<Duration>) -> io::Result<Received<'b>> {
+        self.receive_pair(bytes, limit).map(|(received, _)| received)
+    }
+
+    /// The same with the second file of a packet that carries two.
+    pub fn receive_pair<'b>(
+        &self,
+        bytes: &'b mut [u8],
+        limit: Option<Duration>,
+    ) -> io::Result<(Received<'b>, Option<File>)> {
         if let Some(limit) = limit {
             let limit = Timespec::try_from(limit).map_err(io::Error::other)?;
             let mut watched = [PollFd::new(&self.socket, PollFlags::IN)];
             match poll(&mut watched, Some(&limit)) {
-                Ok(0) | Err(Errno::INTR) => return Ok(Received::Nothing),
+                Ok(0) | Err(Errno::INTR) => return Ok((Received::Nothing, None)),
                 polled => drop(polled?),
             }
         }
@@ -173,7 +182,7 @@ impl Caller {
             match rustix::net::recvmsg(&self.socket, &mut parts, &mut ancillary, RecvFlags::CMSG_CLOEXEC) {
                 Err(Errno::INTR) => {}
                 // It was killed with something unread.
-                Err(Errno::CONNRESET) => return Ok(Received::Gone),
+                Err(Errno::CONNRESET) => return Ok((Received::Gone, None)),
                 received => break received?,
             }
         };
@@ -187,12 +196,11 @@ impl Caller {
                 files.extend(received);
             }
         }
-        match bytes.get(..message.bytes) {
-            Some(packet) if message.bytes > 0 => {
-                Ok(Received::Packet(packet, files.into_iter().next().map(File::from)))
-            }
-            _ => Ok(Received::Gone),
-        }
+        let mut files = files.into_iter().map(File::from);
+        Ok(match bytes.get(..message.bytes) {
+            Some(packet) if message.bytes > 0 => (Received::Packet(packet, files.next()), files.next()),
+            _ => (Received::Gone, None),
+        })
     }
 
     /// Sends one packet. A caller that is gone is no error: it needs no answer.

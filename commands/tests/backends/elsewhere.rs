@@ -69,6 +69,7 @@ impl Execute for Elsewhere<'_> {
             worker: Some("elsewhere".to_owned()),
             times: EngineTimes::default(),
             kept: false,
+            same_imports: None,
         })
     }
 }
@@ -90,7 +91,6 @@ fn compile(link: &Link, execute: &dyn Execute, cancel: &Cancel) -> JobAttempt {
         outputs: vec![("out/a.o".into(), Role::Object)],
     };
     let context = Context {
-        precise: None,
         execute,
         cancel,
         modules: &Modules::new(directory),

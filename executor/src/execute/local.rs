@@ -77,6 +77,7 @@ impl Execute for Local<'_> {
             worker: None,
             times: EngineTimes::default(),
             kept: false,
+            same_imports: None,
             undeclared: undeclared.map_err(io)?,
             stdout: finished.stdout,
             stderr: finished.stderr,

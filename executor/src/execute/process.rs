@@ -38,6 +38,8 @@ pub struct Command {
     pub directory: Option<PathBuf>,
     /// Whether its reads are to be observed.
     pub is_observed: bool,
+    /// Where a clang writes its module after the imports, and ends.
+    pub import: Option<PathBuf>,
 }
 
 /// Starts children. The seam between running a command and how a process comes to be.
@@ -261,6 +263,7 @@ impl Command {
             args: args.iter().map(|word| path_of(word).into()).collect(),
             directory: directory.map(Path::to_owned),
             is_observed: false,
+            import: None,
         })
     }
 }

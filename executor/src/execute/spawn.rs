@@ -17,7 +17,7 @@ use rustix::io::FdFlags;
 use rustix::process::{Pid, Signal};
 
 use crate::execute::process::{Child, Command, Ended, Spawner};
-use crate::protocol::NOTES;
+use crate::protocol::{IMPORT, NOTES};
 use crate::{hook, program_files, trace, variables};
 
 /// How the file name of glibc's loader begins.
@@ -53,6 +53,11 @@ impl Spawner for LocalSpawner {
         }
         let hook = self.hook.as_ref().filter(|_| command.is_observed && loads_libraries(command));
         let notes = hook.map(|hook| observe(&mut prepared, hook)).transpose()?;
+        if let Some(place) = &command.import {
+            let hook =
+                self.hook.as_ref().filter(|_| loads_libraries(command)).ok_or(io::ErrorKind::Unsupported)?;
+            prepared.env("LD_PRELOAD", hook::preload([hook.as_path()])).env(IMPORT, place);
+        }
         die_with_parent(&mut prepared);
         let child = start(&mut prepared)?;
         let pid = Pid::from_child(&child);

@@ -11,6 +11,19 @@ const OPTION: &str = "use-source-filename-for-promoted-locals";
 /// The words of a backend that has stable names; LLVM 16 and later know them.
 pub const ARGUMENTS: [&str; 2] = ["-mllvm", "-use-source-filename-for-promoted-locals"];
 
+/// LLVM's option by which all locals are promoted, needed or not.
+const ALWAYS: &str = "always-rename-promoted-locals";
+
+/// Whether a word is one of LLVM's options on the names of promoted locals.
+pub fn is_of_names(word: &str) -> bool {
+    [OPTION, ALWAYS].contains(&word.trim_start_matches('-'))
+}
+
+/// A source's name as LLVM writes it into the names of promoted locals.
+pub fn spelled(source: &str) -> String {
+    source.bytes().map(|byte| if byte.is_ascii_alphanumeric() { byte.into() } else { '_' }).collect()
+}
+
 /// Whether the words of a command ask for stable names.
 pub fn are_asked_for<'a>(words: impl IntoIterator<Item = &'a str>) -> bool {
     words.into_iter().any(|word| word.trim_start_matches('-') == OPTION)

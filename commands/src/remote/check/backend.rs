@@ -217,7 +217,6 @@ fn compile(
     let execute = &Local { spawner, grace: GRACE, directory, drivers: Some(&drivers) };
     let describer = describer.as_ref();
     let context = Context {
-        precise: None,
         execute,
         cancel,
         modules: &modules,

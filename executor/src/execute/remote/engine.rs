@@ -434,6 +434,7 @@ fn executed_there(
             .or_else(|| Some(client.options().endpoint.shown().to_string())),
         times,
         kept: executed.cached,
+        same_imports: None,
         undeclared: Undeclared::default(),
     }
 }
