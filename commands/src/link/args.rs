@@ -42,11 +42,11 @@ pub struct LinkArgs {
     pub backend_args: Vec<String>,
     /// Call locals that other modules import after their source file, not after their module's hash
     ///
-    /// An edit then changes the objects of those modules alone that import the edited function. The others are kept: `opt` of the
-    /// compiler's LLVM performs the import step of each module before its backend, and an object counts that was made of the
-    /// same IR; a cache has results by it too. Names of source files are in the objects' symbols, so these differ from lld's own.
-    /// Two modules of one source name turn it off for the link, with a warning that names them. clang 16 and later. See
-    /// docs/why.md.
+    /// An edit then changes the objects of those modules alone that import the edited function. The others are kept: where only
+    /// imports have changed, clang performs the module's import step and ends, and the object counts if that gives the same as in
+    /// the last link. Names of source files are in the objects' symbols: the program is that of the linker with
+    /// `-mllvm -use-source-filename-for-promoted-locals`. Two modules of one source name turn it off for the link, with a warning
+    /// that names them. LLVM 16 and later. See docs/why.md.
     #[arg(long, env = "DISTLTO_STABLE_NAMES", value_parser = BoolishValueParser::new(), hide_short_help = true)]
     pub stable_names: bool,
     /// Give backends the linker's shards as they are
