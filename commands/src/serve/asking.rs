@@ -433,8 +433,9 @@ impl Service<'_> {
         words.push(format!("--thinlto-cache-policy={UNPRUNED}").into_bytes());
         words.push(b"--thinlto-emit-index-files".to_vec());
         words.push(format!("--thinlto-jobs={threads}").into_bytes());
-        // Without an earlier link there is no import step.
-        words.extend(compilation.resolving().filter(|_| compilation.is_described || has_record));
+        // A linker that compiles needs it for import steps, which an earlier link has to precede.
+        let is_needed = compilation.linker.is_none() || compilation.is_described || has_record;
+        words.extend(compilation.resolving().filter(|_| is_needed));
         if asking.stable_names && compilation.linker.is_some() {
             words.extend(ARGUMENTS.map(|word| word.as_bytes().to_vec()));
         }
