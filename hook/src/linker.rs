@@ -16,6 +16,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawF
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, Thread};
+use std::time::Duration;
 
 use crate::program::Main;
 use crate::protocol::{
@@ -29,6 +30,9 @@ use crate::trace;
 
 /// How the name of a temporary file in a ThinLTO cache ends.
 const OBJECT_SUFFIX: &[u8] = b".tmp.o";
+
+/// How long a linker waits for its own end after its service has gone.
+const MOMENT: Duration = Duration::from_millis(200);
 
 static LINKER: OnceLock<Linker> = OnceLock::new();
 
@@ -508,7 +512,13 @@ impl Linker {
                         waiting.thread.unpark();
                     }
                 }
-                None => asked.is_gone = true,
+                None => {
+                    asked.is_gone = true;
+                    drop(asked);
+                    // If the service was killed, the signal that ends this process comes a moment later.
+                    thread::sleep(MOMENT);
+                    asked = self.lock();
+                }
             }
         }
     }
