@@ -54,7 +54,7 @@ pub struct Project {
 }
 
 /// How an inserted line begins; nothing else in the sources does.
-const INSERTED: &str = "\t__asm__ volatile(\"\" : : \"r\"(";
+const INSERTED: &str = "\t{ volatile unsigned distlto_edit = (";
 /// The same of a comment.
 const COMMENT: &str = "\t/* a comment, ";
 
@@ -122,7 +122,7 @@ impl Project {
         ensure!(original.matches(line).count() == 1, "{file} has no line to edit");
         let new = match edit {
             Edit::Comment => format!("{line}{COMMENT}{variant} */\n"),
-            _ => format!("{line}{INSERTED}{variant}u));\n"),
+            _ => format!("{line}{INSERTED}{variant}u); (void)distlto_edit; }}\n"),
         };
         fs::write(self.sources.join(file), original.replacen(line, &new, 1))?;
         Ok(file)
