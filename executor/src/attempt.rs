@@ -207,6 +207,7 @@ fn execute(
         outcome.stderr = executed.stderr.text();
         outcome.origin = origin_of(executed);
         outcome.spared = executed.same_imports;
+        outcome.import_cpu = executed.same_imports.and(executed.measured.cpu);
         let begun = Instant::now();
         outcome.undeclared = std::mem::take(&mut executed.undeclared);
         let Err(cause) = work.accept(executed, &outcome.undeclared) else { return Ok(begun) };
@@ -353,7 +354,9 @@ impl VerifiedJob<'_> {
             let other = self.context.linker.and_then(|linker| linker.other_key(self.job.label));
             let other = other.map(|key| Described::of_key(&key));
             let is_unobserved = undeclared.is_unobserved;
-            self.keep(&executed.stderr.text(), executed.measured, by_engine, is_unobserved, other.as_ref());
+            let wall = executed.same_imports.unwrap_or(executed.measured.wall);
+            let measured = Measured { wall, ..executed.measured };
+            self.keep(&executed.stderr.text(), measured, by_engine, is_unobserved, other.as_ref());
         }
         Ok(())
     }

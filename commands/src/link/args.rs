@@ -82,7 +82,7 @@ pub struct LinkArgs {
     ///
     /// A linker that would read the same as one elsewhere does not run: its program and its other files come from the cache.
     /// Contents, places where nothing is and variables count; relative paths may lie anywhere. A link that prints something, or
-    /// whose files would be others each time, is not shared. For ELF and WebAssembly. See docs/caches.md.
+    /// makes other files each time, is not shared. For ELF and WebAssembly. See docs/caches.md.
     #[arg(long, env = "DISTLTO_SHARE_LINKS", value_parser = BoolishValueParser::new(), hide_short_help = true)]
     pub share_links: bool,
     /// Fail a link with bitcode if its linker does not ask for its objects

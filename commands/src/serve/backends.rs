@@ -207,7 +207,7 @@ fn keep_object(answering: &Answering<'_>, shared: &Mutex<Shared>, new: NewObject
     let Answering { session, objects, digests, .. } = answering;
     let mut object = recorded(session.directory, &lock(shared).modules[number], (&bytes, measured), digests)?;
     if let Some(same) = same {
-        (object.imported, object.took_us) = (same.imported, same.took_us);
+        object.imported = same.imported;
     } else if let Some(imported) = imported {
         let imported = read(Some(imported)).map_err(IoError::on("read", "a module of the linker"))?;
         object.imported = Digest::of(&imported).to_string();
@@ -256,7 +256,10 @@ impl Giving<'_> {
             module.warnings = object.warnings;
             module.ran = object.same.is_none();
             let LinkerObject { file, imported, same, .. } = object;
-            let new = NewObject { action, number, file, imported, same, measured: made.measured };
+            // The time of the backend that made it.
+            let took = same.as_ref().map(|same| Duration::from_micros(same.took_us));
+            let measured = Measured { wall: took.unwrap_or(made.measured.wall), ..made.measured };
+            let new = NewObject { action, number, file, imported, same, measured };
             shared.answered = Some(Instant::now());
             // The receiver lives as long as this run.
             let _ = keeper.send(new);

@@ -329,7 +329,7 @@ impl<'a> Shared<'a> {
         WholeLink::of(process, &asking.link, &asking.compilation, store)
     }
 
-    /// Whether a cache has a link, whose files are in their places then.
+    /// Takes a link from a cache; returns whether its files are in their places.
     fn is_found_whole(
         &self,
         link: &WholeLink<'_>,
@@ -337,7 +337,7 @@ impl<'a> Shared<'a> {
         output: &Path,
         begun: Instant,
     ) -> bool {
-        // The link itself reports what is wrong with the servers.
+        // The link itself reports a server that cannot be used.
         let Some(engine) = servers.connected().ok().and_then(|servers| servers.engine) else { return false };
         let found = link.find(&engine);
         engine.troubles().iter().for_each(warn);

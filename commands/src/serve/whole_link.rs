@@ -1,5 +1,5 @@
-//! Whole links in a shared cache: a linker whose link another machine has performed ends at once, and its files come from
-//! there.
+//! Whole links in a shared cache: a linker ends at once if another machine has made the same link, and the cache gives the
+//! files.
 //!
 //! The key of a link holds the linker, its command line and the contents of the inputs that the line names. Under it lies a
 //! list of links, each with all else that its linker was seen to read: files, places where nothing was, variables. Paths are
@@ -81,7 +81,7 @@ struct Links {
     links: Vec<LinkReads>,
 }
 
-/// What a link has read besides what its key holds.
+/// The reads of a link that its key does not hold.
 #[derive(PartialEq, Serialize, Deserialize)]
 struct LinkReads {
     /// Where it ran, if that shows in its reads or its files.
@@ -241,12 +241,11 @@ impl<'a> WholeLink<'a> {
         let digests = FileDigests::new(&self.process.directory);
         let reads =
             known.links.iter().find(|reads| known.version == VERSION && self.fits(reads, &digests))?;
-        let (files, took) = engine.fetch_files(&reads.key(&self.key)?)?;
-        let has_program = files.iter().any(|file| file.name == self.link.line.output());
         // A server could name any file.
-        if !has_program || !files.iter().all(|file| self.is_output(&file.name)) {
-            return None;
-        }
+        let are_outputs = |names: &[&str]| {
+            names.contains(&self.link.line.output()) && names.iter().all(|name| self.is_output(name))
+        };
+        let (files, took) = engine.fetch_files(&reads.key(&self.key)?, are_outputs)?;
         for file in &files {
             let mode = if file.is_executable { 0o777 } else { 0o666 };
             if let Err(error) = write_with_mode(&self.place(&file.name), &file.bytes, mode) {

@@ -348,10 +348,18 @@ fn a_whole_link_that_lies_is_made_here() -> Result<()> {
     }
     let file = |name: &str| OutputFile { path: name.to_owned(), ..program.output_files[0].clone() };
     let there = |names: &[&str]| names.iter().map(|name| file(name)).collect::<Vec<_>>();
+    let mut huge = program.output_files.clone();
+    huge[0].digest.as_mut().context("a digest")?.size_bytes = 1 << 40;
     let mut flipped = program.output_files.clone();
     flipped[0].contents[1000] ^= 1;
-    let wrong =
-        [there(&["program", "../evil"]), there(&["program", "m1.o"]), there(&["evil"]), Vec::new(), flipped];
+    let wrong = [
+        there(&["program", "../evil"]),
+        there(&["program", "m1.o"]),
+        there(&["evil"]),
+        Vec::new(),
+        huge,
+        flipped,
+    ];
     for output_files in wrong {
         // The link before this one has put it right.
         fs::write(list, known.encode_to_vec())?;

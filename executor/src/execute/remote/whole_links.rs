@@ -20,6 +20,9 @@ use crate::result::Key;
 /// The most bytes of a list.
 const LONGEST: i64 = 256 << 20;
 
+/// The most bytes of the files of one link, which are in memory together.
+const LARGEST: i64 = 4 << 30;
+
 /// A file of a link.
 pub struct LinkFile {
     /// As the linker names it.
@@ -68,8 +71,12 @@ impl Engine {
         Some(found).filter(|bytes| !bytes.is_empty())
     }
 
-    /// The files of a link, and how long that took.
-    pub fn fetch_files(&self, key: &Key) -> Option<(Vec<LinkFile>, Duration)> {
+    /// The files of a link, and how long that took. Nothing is fetched unless `are_files` accepts their names.
+    pub fn fetch_files(
+        &self,
+        key: &Key,
+        are_files: impl Fn(&[&str]) -> bool,
+    ) -> Option<(Vec<LinkFile>, Duration)> {
         let (client, _) = self.cache()?;
         lock(&self.lookups).begin();
         let fetched = self.used(self.wait(async {
@@ -77,6 +84,11 @@ impl Engine {
             let Some(result) = client.action_result(entry_of(key).digest(), Vec::new()).await? else {
                 return Ok(None);
             };
+            let names: Vec<&str> = result.output_files.iter().map(|file| file.path.as_str()).collect();
+            let sizes = result.output_files.iter().filter_map(|file| Some(file.digest.as_ref()?.size_bytes));
+            if !are_files(&names) || sizes.fold(0, i64::saturating_add) > LARGEST {
+                return Ok(None);
+            }
             for file in &result.output_files {
                 let (name, is_executable) = (file.path.clone(), file.is_executable);
                 files.push(LinkFile { name, bytes: client.output(file).await?.into(), is_executable });
