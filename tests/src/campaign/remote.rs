@@ -36,8 +36,10 @@ pub struct Found {
     pub links: usize,
     /// Links that this machine alone refuses, as they are to be refused with a server.
     pub refused: usize,
-    /// Links that made the right program.
+    /// Links that made the right program,
     pub right: usize,
+    /// and those of them that came whole from a server.
+    pub whole: usize,
     /// Links that failed for the server's sake, and said so.
     pub errors: usize,
     /// Actions that the servers ran,
@@ -73,7 +75,8 @@ enum Ending {
 
 impl fmt::Display for Found {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { links, refused, right, errors, executed, cached, calls, uploaded, wrong, by_fault } = self;
+        let Self { links, refused, right, whole, errors, executed, cached, calls, uploaded, wrong, by_fault } =
+            self;
         writeln!(
             formatter,
             "{:44} {:>6} {:>6} {:>6} {:>8}",
@@ -84,7 +87,11 @@ impl fmt::Display for Found {
             writeln!(formatter, "{name:44} {right:6} {error:6} {wrong:6} {longest:6.1} s")?;
         }
         writeln!(formatter, "{links} links, of which this machine alone refuses {refused}")?;
-        writeln!(formatter, "right programs {right}, clear errors {errors}, wrong {}", wrong.len())?;
+        writeln!(
+            formatter,
+            "right programs {right}, {whole} of them whole from a server, clear errors {errors}, wrong {}",
+            wrong.len()
+        )?;
         write!(
             formatter,
             "{executed} actions executed, {cached} results kept, {calls} calls, {uploaded} bytes uploaded"
@@ -94,11 +101,13 @@ impl fmt::Display for Found {
 
 impl Found {
     fn add(&mut self, one: Self) {
-        let Self { links, refused, right, errors, executed, cached, calls, uploaded, wrong, by_fault } = one;
+        let Self { links, refused, right, whole, errors, executed, cached, calls, uploaded, wrong, by_fault } =
+            one;
         wrong.iter().for_each(|message| println!("{message}"));
         self.links += links;
         self.refused += refused;
         self.right += right;
+        self.whole += whole;
         self.errors += errors;
         self.executed += executed;
         self.cached += cached;
@@ -179,12 +188,20 @@ fn link(request: &Request, toolchain: Toolchain, seed: u64) -> Result<Found> {
         let ended = child.wait_with_output()?;
         let said = String::from_utf8_lossy(&ended.stderr).into_owned();
         found.links += 1;
+        let is_whole = said.contains(": a cache has the whole link");
+        found.whole += usize::from(is_whole);
+        let output = workspace.path.join(line::output(&program, way.dir));
+        let is_right = |expected: &(Vec<u8>, Vec<Vec<u8>>)| match is_whole {
+            // It leaves no record of its objects.
+            true => Ok(fs::read(&output)? == expected.0),
+            false => Ok::<_, anyhow::Error>(made(&program, &workspace, way)?.as_ref() == Some(expected)),
+        };
         let verdict = match (ended.status.code(), &expected) {
             _ if stuck => Err("it never ends".to_owned()),
             _ if said.contains(|c: char| c.is_control() && !matches!(c, '\n' | '\t')) => {
                 Err("it says what a terminal would obey".to_owned())
             }
-            (Some(0), Some(_)) if made(&program, &workspace, way)? == expected => Ok(Ending::Right),
+            (Some(0), Some(expected)) if is_right(expected)? => Ok(Ending::Right),
             (Some(0), _) => Err("it succeeds and makes another program".to_owned()),
             (Some(_), None) => Ok(Ending::Right),
             (Some(7), Some(_)) if never && said.contains("error: ") => Ok(Ending::Error),
@@ -250,11 +267,12 @@ fn workers(random: &mut Random) -> Options {
 }
 
 fn words(random: &mut Random, url: &str) -> Vec<String> {
-    let place = if random.chance(20) { "--remote-cache" } else { "--remote" };
+    let place = if random.chance(40) { "--remote-cache" } else { "--remote" };
     let jobs = random.weighed(1, &[(20, 3)]);
-    let mut words = vec![format!("-j{jobs}"), place.to_owned(), url.to_owned()];
+    let mut words = vec!["-v".to_owned(), format!("-j{jobs}"), place.to_owned(), url.to_owned()];
     words.push(format!("--remote-retry-time={}s", random.between(1, 5)));
     let rare = [
+        (70, "--share-links".to_owned()),
         (35, "--remote-fallback=never".to_owned()),
         (20, "--remote-compression=on".to_owned()),
         (20, "--remote-cache-mode=read-only".to_owned()),
