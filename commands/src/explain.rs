@@ -143,6 +143,8 @@ impl<'a> ExplainedModule<'a> {
             counted(self.imports.len(), "module")
         );
         text += &self.last_run();
+        let note = self.last.and_then(|(run, _)| run.default_names_note());
+        text.extend(note.map(|note| format!("{}\n", printable(&note))));
         for (label, counts) in self.imports.iter().take(SHOWN) {
             let what = counts.map_or_else(String::new, |(functions, instructions)| {
                 let functions = counted(functions as usize, "function");

@@ -14,7 +14,6 @@ mod lock;
 pub mod options;
 pub(crate) mod reads;
 mod run_record;
-pub(crate) mod stable_names;
 pub mod state;
 pub(crate) mod unchanged;
 
@@ -272,7 +271,6 @@ pub(crate) struct Session<'a> {
     pub(crate) options: &'a LinkOptions,
     pub(crate) cancel: &'a Cancel,
     pub(crate) spawner: &'a LocalSpawner,
-    pub(crate) runner: &'a ToolRunner<'a>,
     pub(crate) reporter: &'a Reporter,
     pub(crate) key: &'a state::LinkKey,
     pub(crate) store: Option<Arc<Cache>>,

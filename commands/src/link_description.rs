@@ -247,6 +247,7 @@ fn record_notes(directory: &Utf8Path, last: Option<&RunRecord>) -> Vec<String> {
     if last.is_some_and(|run| run.exit_code.is_some_and(|code| code != 0)) {
         notes.push("its last link has failed: the modules are those of the link before".to_owned());
     }
+    notes.extend(last.and_then(RunRecord::default_names_note));
     let root = last.map_or(Path::new(""), |run| Path::new(&run.directory));
     for output in changed_outputs(directory.as_str(), root) {
         let what = if output.exists() { "is another file by now" } else { "is gone" };

@@ -298,7 +298,6 @@ impl Service<'_> {
         &'s self,
         link: &'s LinkCommand,
         directory: &'s str,
-        runner: &'s ToolRunner<'s>,
         reporter: &'s Reporter,
     ) -> Session<'s> {
         Session {
@@ -308,7 +307,6 @@ impl Service<'_> {
             options: self.options,
             cancel: self.cancel,
             spawner: self.spawner,
-            runner,
             reporter,
             key: self.key,
             store: self.store().clone(),
@@ -319,7 +317,6 @@ impl Service<'_> {
     /// for a command that is one link; a link of a build has succeeded if its output is another file. Returns the
     /// exit code.
     pub fn conclude(&self, link: ServedLink, ended: Option<&Ended>) -> Result<u8, LinkError> {
-        let runner = ToolRunner { spawner: self.spawner, cancel: self.cancel, directory: None };
         let ServedLink {
             link,
             state,
@@ -333,7 +330,7 @@ impl Service<'_> {
             directory,
         } = link;
         let reporter = reporter.as_ref().unwrap_or(self.reporter);
-        let session = self.session(&link, state.directory(), &runner, reporter);
+        let session = self.session(&link, state.directory(), reporter);
         let output = directory.clone().unwrap_or_default().join(link.line.output());
         let code = match (&served.outcome, ended) {
             (Outcome::Answered, Some(ended)) => ended.code,

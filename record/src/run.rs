@@ -71,6 +71,12 @@ pub struct RunRecord {
     /// Warnings, besides those that commands printed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+    /// Whether promoted locals are named after their sources.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stable_names: bool,
+    /// Why they have the linker's default names, where they were to be named after their sources.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default_names: Option<String>,
     /// How many of the actions that were to run ended in which way.
     #[serde(default)]
     pub counts: Counts,
@@ -216,6 +222,11 @@ pub struct MemorySample {
 }
 
 impl RunRecord {
+    /// A sentence that says why promoted locals have the linker's default names, if they could have others.
+    pub fn default_names_note(&self) -> Option<String> {
+        self.default_names.as_ref().map(|why| format!("locals have the linker's default names: {why}"))
+    }
+
     /// The actions that were started.
     pub fn started(&self) -> impl Iterator<Item = &ActionRecord> {
         self.actions.iter().filter(|action| action.start_us.is_some())

@@ -14,6 +14,7 @@ use crate::action::ActionStatus;
 use crate::progress::text::{human, size};
 use crate::report::summary::Summary;
 use crate::run::{EngineUse, Lookups, RunRecord};
+use crate::why;
 
 /// A server that costs this much more than it spares is not worth a sentence.
 const TOLERATED_US: u64 = 1_000_000;
@@ -114,7 +115,7 @@ impl LinkUsage {
                 remote,
                 cached: summary.cached as u64,
                 kept: kept.count() as u64,
-                imports_only: summary.imports_only as u64,
+                imports_only: summary.reasons.get(why::IMPORTS).copied().unwrap_or_default() as u64,
                 wall_us: run.wall_us,
                 spared_us: spared.fold(0, u64::saturating_add),
             },
@@ -229,7 +230,7 @@ impl UsageTotals {
             text.push_str(&format!(" ({} spared)", human(Duration::from_micros(spared_us))));
         }
         if imports_only > 0 {
-            text.push_str(&format!("; {imports_only} ran as imports changed: see --stable-names"));
+            text.push_str(&format!("; {imports_only} ran as imports changed"));
         }
         if self.whole > 0 {
             text.push_str(&format!("; {} found whole in a cache", counted(self.whole, "link")));

@@ -11,6 +11,11 @@ use distlto_planner::graph::{ActionGraph, ActionId, FileId};
 use distlto_planner::keep;
 use serde::{Deserialize, Serialize};
 
+/// The [`kind`] of imports, or of the thin link's decisions about them.
+pub const IMPORTS: &str = "imports";
+/// The [`kind`] of actions without an earlier run.
+pub const NEW: &str = "new";
+
 /// One thing that differs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
@@ -93,6 +98,19 @@ impl ChangeKind {
 /// Returns the change that explains most: that of a thing of the user's own rather than of a decision that follows from it.
 pub fn main_reason(why: &[Change]) -> Option<&Change> {
     why.iter().min_by_key(|change| matches!(change.what, ChangeKind::Shard | ChangeKind::Dependency))
+}
+
+/// Returns a word or two for the kind of an action's main reason: `own code`, `imports`, `flags`, `new` or `other reasons`.
+/// An action that was merely asked for has none.
+pub fn kind(why: &[Change]) -> Option<&'static str> {
+    Some(match main_reason(why)?.what {
+        ChangeKind::Requested => return None,
+        ChangeKind::Module => "own code",
+        ChangeKind::Import | ChangeKind::Shard => IMPORTS,
+        ChangeKind::Flags | ChangeKind::Compiler | ChangeKind::Command => "flags",
+        ChangeKind::FirstTime => NEW,
+        _ => "other reasons",
+    })
 }
 
 /// Returns whether imports, or the thin link's decisions about them, are the only reasons.

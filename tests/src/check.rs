@@ -8,6 +8,7 @@ use std::{fs, str};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::build::build;
+use crate::campaign::ways::names_of_served;
 use crate::case::Case;
 use crate::distlto::objects;
 use crate::folder::Folder;
@@ -158,8 +159,17 @@ fn same_program(case: &Case, folder: &Folder) -> Result<bool> {
     let output = Way::Distlto.output(folder);
     let read = || fs::read(&output).with_context(|| format!("cannot read {}", output.display()));
     let served = read()?;
+    let names = names_of_served(&output)?;
     // A library holds its own name, which the build id depends on.
-    succeed(&mut Way::Distlto.command_alone(case, folder)?)?;
+    let mut alone = Way::Distlto.command_alone(case, folder)?;
+    let is_driver = !alone.get_program().to_string_lossy().contains("ld.lld");
+    for name in names {
+        match is_driver {
+            true => alone.arg(name),
+            false => alone.args(name.trim_start_matches("-Wl,").split(',')),
+        };
+    }
+    succeed(&mut alone)?;
     match (&case.otherwise, served == read()?) {
         (None, is_same) => ensure!(is_same, "a served link makes another program than the linker alone"),
         (Some(reason), is_same) => ensure!(!is_same, "the programs are the same; the case says: {reason}"),

@@ -288,7 +288,8 @@ fn a_graph_finds_its_results() -> Result<()> {
     succeed(&mut project.index()?)?;
     fs::copy(project.path("program.distlto/index/graph.json"), project.path("graph.json"))?;
     cleaned()?;
-    succeed(project.link()?.env("DISTLTO_CACHE", linked.cache.path()))?;
+    // As in a graph.
+    succeed(project.link_with(&["--exact-names"])?.env("DISTLTO_CACHE", linked.cache.path()))?;
     let contents = |place: &str| -> Result<Vec<Vec<u8>>> {
         let objects = objects(&project.path(place))?;
         Ok(objects.into_iter().map(|(_, bytes)| bytes).collect())

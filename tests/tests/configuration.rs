@@ -83,7 +83,7 @@ fn of<'a>(found: &'a Value, option: &str) -> [Option<&'a str>; 2] {
 fn each_value_has_its_origin() -> Result<()> {
     let place = Place::new("origins")?;
     let project = place.project(
-        "jobs = 3\nstable-names = true\n[remote]\ncache = \"grpc://checkout:1\"\nfallback = \"local\"\n",
+        "jobs = 3\nexact-names = true\n[remote]\ncache = \"grpc://checkout:1\"\nfallback = \"local\"\n",
     )?;
     let user = place.user(
         "jobs = 5\nmemory = \"50%\"\ncache = \"objects\"\nbackend-arg = [\"-ffp-contract=off\"]\n\
@@ -96,7 +96,7 @@ fn each_value_has_its_origin() -> Result<()> {
     let objects = user.with_file_name("objects").display().to_string();
     for (option, value, origin) in [
         ("jobs", "3", at(&project, 1)),
-        ("stable-names", "true", at(&project, 2)),
+        ("exact-names", "true", at(&project, 2)),
         ("remote-cache", "grpc://checkout:1", at(&project, 4)),
         ("remote-fallback", "local", at(&project, 5)),
         ("cache", &objects, at(&user, 3)),
@@ -153,9 +153,9 @@ fn files_and_variables_set_options_of_every_way_to_link() -> Result<()> {
     place.project("verbose = 1\n")?;
     let said = succeed(&mut place.link(&["link", "-q", "--"])?)?.stderr;
     ensure!(said.is_empty(), "{}", String::from_utf8_lossy(&said));
-    // A graph's last action has been given options that exclude stable names.
+    // A graph's last action has been given options that exclude exact names.
     succeed(&mut place.link(&["index", "--"])?)?;
-    succeed(place.ask(&["run", "prog.distlto"])?.env("DISTLTO_STABLE_NAMES", "1"))?;
+    succeed(place.ask(&["run", "prog.distlto"])?.env("DISTLTO_EXACT_NAMES", "1"))?;
     // Where a store is, all commands know.
     let inspected = succeed(&mut place.ask(&["inspect", "prog"])?)?;
     ensure!(String::from_utf8(inspected.stdout)?.contains("2 modules"));

@@ -32,7 +32,7 @@ const SOURCES: [(&str, &str); 4] = [
     ),
 ];
 
-const STABLE: &str = "--stable-names";
+const EXACT: &str = "--exact-names";
 
 /// A link in which the linker compiles.
 fn link(project: &Project, options: &[&str]) -> Result<Command> {
@@ -97,7 +97,7 @@ fn stepped(project: &Project) -> Result<Vec<String>> {
 #[test]
 fn an_object_is_kept_that_imports_the_same() -> Result<()> {
     {
-        let (project, ways) = (Project::create("precise", &SOURCES)?, &[STABLE]);
+        let (project, ways) = (Project::create("precise", &SOURCES)?, &[]);
         ensure!(relink(&project, ways)?.len() == 4, "everything runs at first");
         project.edit("shared.c", "x * 7", "x * 9")?;
         ensure!(may_be_kept(&project, ways)? == ["a.o", "b.o"], "only imports of those changed");
@@ -145,29 +145,30 @@ fn an_object_of_a_split_unit_is_kept_too() -> Result<()> {
         compile(&project, source)?;
         project.objects.push(source.replace(".cc", ".o"));
     }
-    ensure!(relink(&project, &[STABLE])?.len() == 4, "everything runs at first");
+    ensure!(relink(&project, &[])?.len() == 4, "everything runs at first");
     ensure!(project.say()? == "330\n", "{}", project.say()?);
     project.folder.write("shared.cc", sources[3].1.replace("x * 7", "x * 9"))?;
     compile(&project, "shared.cc")?;
-    let may = may_be_kept(&project, &[STABLE])?;
+    let may = may_be_kept(&project, &[])?;
     ensure!(may.contains(&"a.o".to_owned()) && may.contains(&"b.o".to_owned()), "{may:?}");
-    let ran = relink(&project, &[STABLE])?;
+    let ran = relink(&project, &[])?;
     ensure!(ran == ["shared.o"], "nobody imports what was edited: {ran:?}");
     ensure!(project.say()? == "338\n", "{}", project.say()?);
-    is_fresh(&project, &[STABLE])
+    is_fresh(&project, &[])
 }
 
 #[test]
-fn without_stable_names_whatever_imports_from_what_changed_runs() -> Result<()> {
+fn with_exact_names_whatever_imports_from_what_changed_runs() -> Result<()> {
     let project = Project::create("precise-off", &SOURCES)?;
-    relink(&project, &[])?;
+    relink(&project, &[EXACT])?;
     project.edit("shared.c", "x * 7", "x * 9")?;
-    ensure!(may_be_kept(&project, &[])?.is_empty(), "no import step is performed");
-    let output = succeed(link(&project, &["-v"])?.env_remove("DISTLTO_CACHE").env_remove("DISTLTO_STATE"))?;
+    ensure!(may_be_kept(&project, &[EXACT])?.is_empty(), "no import step is performed");
+    let words = [EXACT, "-v"];
+    let output = succeed(link(&project, &words)?.env_remove("DISTLTO_CACHE").env_remove("DISTLTO_STATE"))?;
     let ran = with_result(&project, |action| action.result == ActionStatus::Done)?;
     ensure!(ran == ["a.o", "b.o", "shared.o"], "{ran:?}");
     let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(said.contains(": 3 backends (2 changed in imports only: see --stable-names) in "), "{said}");
+    ensure!(said.contains(": 3 backends (2 for imports, 1 for own code) in "), "{said}");
     Ok(())
 }
 
@@ -175,58 +176,102 @@ fn without_stable_names_whatever_imports_from_what_changed_runs() -> Result<()> 
 #[test]
 fn an_object_that_something_else_changed_is_made_again() -> Result<()> {
     let project = Project::create("precise-damaged", &SOURCES)?;
-    relink(&project, &[STABLE])?;
+    relink(&project, &[])?;
     project.edit("shared.c", "x * 7", "x * 9")?;
     let objects = project.native_objects()?;
     let object = |name: &str| objects.iter().find(|(path, _)| path.ends_with(name)).context("an object");
     let place = project.stored(&object("a.o.o")?.1)?;
     fs::remove_file(&place)?;
     fs::write(&place, &object("b.o.o")?.1)?;
-    let ran = relink(&project, &[STABLE])?;
+    let ran = relink(&project, &[])?;
     ensure!(ran == ["a.o", "shared.o"], "{ran:?}");
-    is_fresh(&project, &[STABLE])
+    is_fresh(&project, &[])
 }
 
 #[test]
-fn locals_that_are_imported_have_stable_names_on_request() -> Result<()> {
+fn locals_that_are_imported_have_stable_names() -> Result<()> {
     let mut sources = SOURCES;
     sources[3].1 = "static int calls;\n__attribute__((noinline)) int apart(int x) { return x * 7; }\n\
                     int shared(int x) { return x * 100 + ++calls; }\n";
     let project = Project::create("precise-names", &sources)?;
-    let stable = [STABLE];
-    relink(&project, &[])?;
-    ensure!(relink(&project, &stable)?.len() == 4, "other names are other objects");
+    relink(&project, &[EXACT])?;
+    ensure!(relink(&project, &[])?.len() == 4, "other names are other objects");
     project.edit("shared.c", "x * 7", "x * 11")?;
-    let ran = relink(&project, &stable)?;
+    let ran = relink(&project, &[])?;
     ensure!(ran == ["shared.o"], "{ran:?}");
     let symbols =
         succeed(Command::new(project.folder.toolchain.tool("llvm-nm")?).arg(project.path("program")))?;
     let symbols = String::from_utf8(symbols.stdout)?;
     ensure!(symbols.contains("calls.llvm.shared_c"), "{symbols}");
-    is_fresh(&project, &stable)
+    is_fresh(&project, &[])
 }
 
+/// Pairs of sources that LLVM spells alike, in folders of their own where they have one name.
+const ALIKE: [(&str, &str); 12] = [
+    ("one/same.c", "two/same.c"),
+    ("one/x-y.c", "two/x_y.c"),
+    ("one/x.y.c", "two/x-y.c"),
+    ("one/x y.c", "two/x_y.c"),
+    ("one/x+y.c", "two/x=y.c"),
+    ("one/x@y.c", "two/x#y.c"),
+    ("one/x\u{e9}.c", "two/x__.c"),
+    ("one/\u{e9}.c", "two/\u{e8}.c"),
+    ("one/x\u{2014}.c", "two/x___.c"),
+    ("one/x,y.c", "two/x;y.c"),
+    ("one/_.c", "two/+.c"),
+    ("one/x'y.c", "two/x(y.c"),
+];
+
 #[test]
-fn sources_of_one_name_have_no_stable_names() -> Result<()> {
-    let mut project = Project::create("precise-alike", &SOURCES)?;
-    let clang = project.folder.toolchain.tool("clang")?;
-    for folder in ["one", "two"] {
-        let text = format!("static int calls;\nint from_{folder}(void) {{ return ++calls; }}\n");
-        project.folder.write(&format!("{folder}/same.c"), text)?;
+fn sources_that_are_spelled_alike_have_the_linkers_names() -> Result<()> {
+    for (number, (one, two)) in ALIKE.iter().enumerate() {
+        let mut project = Project::create("precise-alike", &SOURCES)?;
+        let clang = project.folder.toolchain.tool("clang")?;
+        for (path, function) in [(one, "from_one"), (two, "from_two")] {
+            let (folder, name) = path.split_once('/').context("a folder")?;
+            let text = format!("static int calls;\nint {function}(void) {{ return ++calls; }}\n");
+            project.folder.write(path, text)?;
+            let object = format!("{folder}.o");
+            let mut command = Command::new(&clang);
+            command.args(["-O2", "-flto=thin", "-c", "-o", &format!("../{object}")]);
+            command.arg(name).current_dir(project.path(folder));
+            succeed(&mut command)?;
+            project.objects.push(object);
+        }
+        let caller =
+            "int from_one(void), from_two(void);\nint calls_both(void) { return from_one() * from_two(); }\n";
+        project.folder.write("both.c", caller)?;
         let mut command = Command::new(&clang);
-        command.args(["-O2", "-flto=thin", "-c", "same.c"]).current_dir(project.path(folder));
-        succeed(&mut command)?;
-        project.objects.push(format!("{folder}/same.o"));
-    }
-    for ways in [&[STABLE][..], &[STABLE, "--plain-shards"]] {
-        let output = succeed(&mut project.link_with(ways)?)?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        ensure!(said.contains("--stable-names is off for this link: "), "{said}");
-        ensure!(
-            said.contains("one/same.o") && said.contains("two/same.o") && said.contains("same.c"),
-            "{said}"
-        );
-        ensure!(project.say()? == "330\n", "{}", project.say()?);
+        succeed(command.args(["-O2", "-flto=thin", "-c", "both.c"]).current_dir(&project.folder.path))?;
+        project.objects.push("both.o".to_owned());
+        let words: Vec<String> =
+            project.linker_words()?.into_iter().chain(["-u".into(), "calls_both".into()]).collect();
+        let program = project.path("program");
+        for edit in 0..2 {
+            let mut lld = Command::new(&words[0]);
+            succeed(lld.args(&words[1..]).current_dir(&project.folder.path))?;
+            let by_lld = fs::read(&program)?;
+            let mut command = Command::new(distlto::binary()?);
+            command.args(["link", "-vv", "--"]).args(&words).current_dir(&project.folder.path);
+            let output = succeed(command.env_remove("DISTLTO_CACHE").env_remove("DISTLTO_STATE"))?;
+            let said = String::from_utf8_lossy(&output.stderr);
+            ensure!(fs::read(&program)? == by_lld, "pair {number}, edit {edit}: another program");
+            let note = "locals have the linker's default names: ";
+            let why = said.lines().find(|line| line.contains(note)).unwrap_or_default();
+            ensure!(why.contains("one.o") && why.contains("two.o"), "pair {number}, edit {edit}: {said}");
+            // The first link finds them as it asks; the second one knows.
+            let begun = said.matches("--thinlto-emit-index-files").count();
+            ensure!(begun == 2 - edit, "pair {number}, edit {edit}: the linker began {begun} times");
+            let mut inspect = Command::new(distlto::binary()?);
+            inspect.args(["inspect", "program"]).current_dir(&project.folder.path);
+            let output = succeed(inspect.env_remove("DISTLTO_CACHE").env_remove("DISTLTO_STATE"))?;
+            let said = String::from_utf8_lossy(&output.stdout);
+            ensure!(said.contains(note), "{said}");
+            if edit == 0 {
+                project.edit("shared.c", "x * 7", "x * 9")?;
+            }
+        }
+        ensure!(project.say()? == "338\n", "pair {number}: {}", project.say()?);
     }
     Ok(())
 }
@@ -245,12 +290,11 @@ fn a_compiler_that_knows_no_stable_names_does_without() -> Result<()> {
     // A script that is being written cannot be run.
     fs::rename(script, project.path("old-clang"))?;
     let compiler = format!("--compiler={}", project.path("old-clang").display());
-    for ways in [&[STABLE][..], &[STABLE, "--plain-shards"]] {
+    for ways in [&["-v"][..], &["-v", "--plain-shards"]] {
         let options: Vec<&str> = ways.iter().copied().chain([compiler.as_str()]).collect();
         let output = succeed(&mut project.link_with(&options)?)?;
         let said = String::from_utf8_lossy(&output.stderr);
-        let why = "old-clang knows no -use-source-filename-for-promoted-locals";
-        ensure!(said.contains("--stable-names is off for this link: ") && said.contains(why), "{said}");
+        ensure!(said.contains("old-clang knows no -use-source-filename-for-promoted-locals"), "{said}");
         ensure!(project.say()? == "330\n", "{}", project.say()?);
     }
     Ok(())

@@ -188,8 +188,7 @@ fn nothing_is_remembered_where_another_user_could_have_prepared_it() -> Result<(
     build.give("tmp/distlto")?;
     build.mode("tmp", 0o1777)?;
     let prepared = tree(&build.path("tmp/distlto"))?;
-    let said = build
-        .link_by(build.command(&["--stable-names"])?.env_remove("HOME").env("TMPDIR", build.path("tmp")))?;
+    let said = build.link_by(build.command(&[])?.env_remove("HOME").env("TMPDIR", build.path("tmp")))?;
     ensure!(said.is_empty(), "{said}");
     ensure!(tree(&build.path("tmp/distlto"))? == prepared, "it was written to");
     // The home of another user, as sudo leaves it.
@@ -197,7 +196,7 @@ fn nothing_is_remembered_where_another_user_could_have_prepared_it() -> Result<(
         let build = Build::new()?;
         build.folder("home/.cache/distlto", 0o755)?;
         lchown(build.path(prepare), Some(OTHER), None)?;
-        let said = build.link(&["--stable-names"])?;
+        let said = build.link(&[])?;
         let place = build.path("home/.cache/distlto").display().to_string();
         let rest = " belongs to the user nobody (65534); chown 0 ";
         expect(
@@ -207,7 +206,7 @@ fn nothing_is_remembered_where_another_user_could_have_prepared_it() -> Result<(
         ensure!(fs::read_dir(&place)?.count() == 0, "something was left in {place}");
     }
     // Nor does a home that is not there matter.
-    let said = build.link_by(build.command(&["--stable-names"])?.env("HOME", "/proc/nobody"))?;
+    let said = build.link_by(build.command(&[])?.env("HOME", "/proc/nobody"))?;
     ensure!(said.is_empty(), "{said}");
     Ok(())
 }

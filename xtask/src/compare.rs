@@ -16,6 +16,8 @@ use crate::linked;
 use crate::projects::{self, bench_directory};
 use crate::{setup, shell};
 
+/// Names of locals as `distlto link` has them.
+const BY_SOURCE: &str = "-Wl,-mllvm,-use-source-filename-for-promoted-locals";
 const LINKED: &str = "compared";
 const BY_LLD: &str = "compared-by-lld";
 const OBJECTS: &str = "compared-objects";
@@ -37,7 +39,7 @@ pub fn compare(program: &Program, distlto: &Path, jobs: usize) -> Result<PathBuf
     program.remove(LINKED)?;
     program.remove(OBJECTS)?;
     let mut by_lld = program.link(&program.words[0], LINKED);
-    by_lld.arg(format!("-Wl,--thinlto-jobs={jobs}"));
+    by_lld.arg(format!("-Wl,--thinlto-jobs={jobs}")).arg(BY_SOURCE);
     shell::quietly(&mut by_lld)?;
     fs::rename(program.dir.join(LINKED), program.dir.join(BY_LLD))?;
     fs::create_dir(program.dir.join(OBJECTS))?;

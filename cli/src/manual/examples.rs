@@ -27,8 +27,8 @@ pub const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
                 "Prints the backends that would run, and why.",
             ),
             (
-                "distlto link --stable-names --remote-cache grpcs://cache.example.org -- clang++ -flto=thin a.o -o prog",
-                "Avoids backends whose imported functions are the same, and shares results.",
+                "distlto link --remote-cache grpcs://cache.example.org -- clang++ -flto=thin a.o -o prog",
+                "Shares objects with other machines.",
             ),
         ],
     ),

@@ -32,6 +32,7 @@ const PREFIX: &str = "DISTLTO_";
 const HARMLESS: [&str; 11] = [
     "cache-age",
     "cache-size",
+    "exact-names",
     "jobs",
     "json",
     "keep-going",
@@ -39,7 +40,6 @@ const HARMLESS: [&str; 11] = [
     "plain-shards",
     "quiet",
     "require",
-    "stable-names",
     "verbose",
 ];
 

@@ -40,15 +40,14 @@ pub struct LinkArgs {
         hide_env = true
     )]
     pub backend_args: Vec<String>,
-    /// Call locals that other modules import after their source file, not after their module's hash
+    /// Call locals that other modules import as the linker does by default: after their module's hash
     ///
-    /// An edit then changes the objects of those modules alone that import the edited function. The others are kept: where only
-    /// imports have changed, clang performs the module's import step and ends, and the object counts if that gives the same as in
-    /// the last link. Names of source files are in the objects' symbols: the program is that of the linker with
-    /// `-mllvm -use-source-filename-for-promoted-locals`. Two modules of one source name turn it off for the link, with a warning
-    /// that names them. LLVM 16 and later. See docs/why.md.
-    #[arg(long, env = "DISTLTO_STABLE_NAMES", value_parser = BoolishValueParser::new(), hide_short_help = true)]
-    pub stable_names: bool,
+    /// Without this option an ELF link by LLVM 16 or later calls them after their source file, as the linker does with
+    /// `-mllvm -use-source-filename-for-promoted-locals`: then an edit changes the objects of those modules alone that import the
+    /// edited function. A link in which two modules have one source name has the linker's default names anyway.
+    /// See docs/why.md.
+    #[arg(long, env = "DISTLTO_EXACT_NAMES", value_parser = BoolishValueParser::new(), hide_short_help = true)]
+    pub exact_names: bool,
     /// Give backends the linker's shards as they are
     ///
     /// The linker's shards do not mark which symbols are local to the link. By default distlto adds the marks, so that objects
@@ -71,7 +70,7 @@ pub struct LinkArgs {
     ///
     /// Each module's shard is compared with the one that its object was made from; a difference is an error that names the module.
     /// Nothing is compiled, and no state, store or server is used. docs/action-graph.md describes the graph.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["dry_run", "stable_names", "flags_from"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["dry_run", "exact_names", "flags_from"])]
     pub graph: Option<PathBuf>,
     /// Say which backends would run, why, and for how long
     ///
@@ -107,7 +106,7 @@ impl LinkArgs {
             run: self.run.clone(),
             compiler: self.compiler.clone(),
             backend_args: self.backend_args.clone(),
-            stable_names: self.stable_names,
+            stable_names: !self.exact_names,
             plain_shards: self.plain_shards,
             state: self.state.clone(),
             flags_from: self.flags_from.clone(),

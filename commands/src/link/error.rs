@@ -150,15 +150,6 @@ pub enum LinkError {
         help("name a command of ld.lld with --thinlto-index-only=LIST; any other link is `distlto link`'s")
     )]
     NoThinLink,
-    #[error("{one} and {other} both come from the source {source_name:?}")]
-    #[diagnostic(
-        code(distlto::usage),
-        help("leave --stable-names out, or give the sources names of their own")
-    )]
-    AlikeNames { one: String, other: String, source_name: String },
-    #[error("{compiler} knows no {}", distlto_planner::backend_flags::stable_names::ARGUMENTS[1])]
-    #[diagnostic(code(distlto::usage), help("leave --stable-names out, or use clang 16 or later"))]
-    UnknownNames { compiler: String },
     #[error("the link was interrupted")]
     #[diagnostic(code(distlto::interrupted), help("run it again: finished objects are kept"))]
     Interrupted { exit_code: u8 },

@@ -35,12 +35,15 @@ use crate::link::Session;
 
 /// Why a linker begins anew.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Anew {
-    /// Locals cannot have stable names.
-    Nameless,
+pub enum Anew<'w> {
+    /// Locals cannot have stable names, for this reason.
+    Nameless(&'w str),
     /// It has opened a damaged object.
     Damaged,
 }
+
+/// What is called before a linker begins anew.
+pub type BeforeAnew<'a> = &'a (dyn Fn(Anew<'_>) + Sync);
 
 /// The context for answering one linker.
 pub struct Answering<'a> {
@@ -67,7 +70,7 @@ pub struct Answering<'a> {
     /// The caches and engines.
     pub servers: &'a LinkServers<'a>,
     /// Called before the linker begins anew. It may ask again before this has ended.
-    pub before_anew: &'a (dyn Fn(Anew) + Sync),
+    pub before_anew: BeforeAnew<'a>,
     /// The linker's notes.
     pub notes: Option<&'a File>,
 }

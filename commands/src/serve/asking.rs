@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 
 use distlto_planner::backend_flags::raw::gather;
-use distlto_planner::backend_flags::stable_names::{ARGUMENTS, is_of_names};
+use distlto_planner::backend_flags::stable_names::{ARGUMENTS, alike, is_of_names, spelled};
 use distlto_planner::backend_flags::{self, BackendFlags, UNUSED};
 use distlto_planner::dtlto::dropped;
 use distlto_planner::invocation::{ProgramKind, program};
@@ -26,7 +26,7 @@ use distlto_planner::words::{Word, lossy, shell_line, word_of};
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::message::say;
 use distlto_prepare::mutex::lock;
-use distlto_record::progress::{Progress, ProgressEvent};
+use distlto_record::progress::{Progress, ProgressEvent, Reporter};
 
 use super::callers::{Shared, no_link};
 use super::collected::Task;
@@ -36,8 +36,8 @@ use super::modules::ModuleFiles;
 use super::process::Process;
 use super::settings::{CompileSettings, LinkerCode};
 use super::{Service, command, usage};
+use crate::link::LinkError;
 use crate::link::state;
-use crate::link::{LinkError, stable_names};
 use crate::linker_flags;
 use crate::tool::ToolRunner;
 
@@ -85,6 +85,26 @@ pub struct Asking {
     pub compilation: CompileSettings,
     /// Whether the names of promoted locals come from their sources.
     pub stable_names: bool,
+    /// Why they cannot, where the user would have them so.
+    pub why_not_stable: Option<String>,
+}
+
+impl Asking {
+    /// A link whose objects decide about the names of promoted locals.
+    fn without_names(link: LinkCommand, compilation: CompileSettings) -> Self {
+        Self { link, compilation, stable_names: false, why_not_stable: None }
+    }
+
+    /// Records why locals have the linker's default names.
+    pub fn record_names(&self, reporter: &Reporter) {
+        let mut note = None;
+        reporter.describe(|run| {
+            run.stable_names = self.stable_names;
+            run.default_names.clone_from(&self.why_not_stable);
+            note = run.default_names_note();
+        });
+        note.iter().for_each(|note| reporter.report(ProgressEvent::Noted(note)));
+    }
 }
 
 impl Shared<'_> {
@@ -216,45 +236,55 @@ impl Shared<'_> {
             // Nothing is compiled.
             let compilation =
                 CompileSettings { flavour, architecture, is_completed, jobs, ..CompileSettings::default() };
-            return Ok(Called::Link(Box::new(Asking { link, compilation, stable_names: false })));
+            return Ok(Called::Link(Box::new(Asking::without_names(link, compilation))));
         }
         let output = process.directory.join(link.line.output());
-        let stable_names = options.stable_names
+        let may_be_stable = options.stable_names
             && has_names
-            && !is_distributed
+            && flavour.is_none()
             && !options_of_names(arguments)
-            && !lock(&self.nameless).contains(&output)
-            && !self.has_alike_names(process, &link)?;
+            && !options.backend_args.iter().map(String::as_str).any(is_of_names);
+        let earlier = lock(&self.nameless).get(&output).cloned();
+        let why_not_stable = match earlier.filter(|_| may_be_stable) {
+            None if may_be_stable => not_text(arguments).or_else(|| self.alike_names(process, &link)),
+            earlier => earlier,
+        };
+        let stable_names = may_be_stable && why_not_stable.is_none();
         let splits = gather(arguments).last(Code::SplitDebug).is_some();
         // One that takes no preloaded library has not begun.
         let may_compile = !process.mapped.is_empty() && self.compiles(is_distributed, splits);
-        let linker = may_compile.then(|| LinkerCode {
+        let code = |stable_names: bool| LinkerCode {
             program: process.program.to_string_lossy().into_owned(),
             libraries: process.libraries(),
             words: code_words(arguments)
                 .into_iter()
                 .chain(ARGUMENTS.iter().filter(|_| stable_names).map(|word| (*word).to_owned()))
                 .collect(),
-        });
-        if let Some(linker) = linker.as_ref().filter(|_| !options.has_engine()) {
+        };
+        if may_compile && !options.has_engine() {
+            let linker = code(stable_names);
             if let Some(option) = backend_flags::reported(arguments) {
                 return alone(&format!("{option} asks for output that only the linker's own backends write"));
             }
             let compilation = CompileSettings {
                 compiler: linker.program.clone(),
-                linker: Some(linker.clone()),
+                linker: Some(linker),
                 flavour,
                 architecture,
                 jobs,
                 is_completed: stable_names && is_completed,
-                shows_imports: stable_names && is_completed && flavour.is_none(),
+                shows_imports: stable_names && is_completed,
                 ..CompileSettings::default()
             };
-            return Ok(Called::Link(Box::new(Asking { link, compilation, stable_names })));
+            return Ok(Called::Link(Box::new(Asking { link, compilation, stable_names, why_not_stable })));
         }
         let named = last_value(arguments, "thinlto-remote-compiler");
         let asked = options.compiler.as_deref().or(named);
         let compiler = compiler_of(&link, asked)?;
+        let is_known = !stable_names || linkers::compiler_has_stable_names(&compiler);
+        let why_not_stable =
+            if is_known { why_not_stable } else { Some(format!("{compiler} knows no {}", ARGUMENTS[1])) };
+        let stable_names = stable_names && is_known;
         let mut extra = command::compiler_arguments(arguments);
         extra.extend_from_slice(&options.backend_args);
         if stable_names {
@@ -280,7 +310,7 @@ impl Shared<'_> {
         }
         let compilation = CompileSettings {
             compiler,
-            linker,
+            linker: may_compile.then(|| code(stable_names)),
             is_described: true,
             flavour,
             architecture,
@@ -290,7 +320,7 @@ impl Shared<'_> {
             records,
             shows_imports: false,
         };
-        Ok(Called::Link(Box::new(Asking { link, compilation, stable_names })))
+        Ok(Called::Link(Box::new(Asking { link, compilation, stable_names, why_not_stable })))
     }
 
     /// Whether a linker compiles its modules on this machine. It cannot where the compiler or its flags are the user's, and
@@ -326,24 +356,16 @@ impl Shared<'_> {
         }
     }
 
-    /// Whether two modules of the last link still have one source. A first link finds this out as it asks.
-    fn has_alike_names(&self, process: &Process, link: &LinkCommand) -> Result<bool, LinkError> {
+    /// A sentence that names two modules of the last link that still have one source. A first link finds them as it asks.
+    fn alike_names(&self, process: &Process, link: &LinkCommand) -> Option<String> {
         let output = process.directory.join(link.line.output());
-        let Some(directory) = self.service.options.record_of(&output.to_string_lossy()) else {
-            return Ok(false);
-        };
+        let directory = self.service.options.record_of(&output.to_string_lossy())?;
         let earlier = PreviousModules::of(&directory);
-        let Some([one, other]) = earlier.alike() else { return Ok(false) };
+        let [one, other] = earlier.alike()?;
         let mut files = ModuleFiles::new(&process.directory, &directory);
-        let sources = [one, other].map(|label| files.source_of(label));
-        let [Some(source_name), Some(same)] = sources else { return Ok(false) };
-        if source_name != same {
-            return Ok(false);
-        }
-        let (one, other) = (one.to_owned(), other.to_owned());
-        let error = LinkError::AlikeNames { one, other, source_name };
-        stable_names::do_without(error, self.service.reporter)?;
-        Ok(true)
+        let [first, second] = [one, other].map(|label| files.source_of(label));
+        let (first, second) = (first?, second?);
+        (spelled(&first) == spelled(&second)).then(|| alike((one, &first), (other, &second)))
     }
 }
 
@@ -406,8 +428,8 @@ impl Service<'_> {
         Ok(words)
     }
 
-    /// The options that make a linker ask, the folder of its cache being that. `has_record` if an earlier link left one.
-    pub fn options_for(&self, asking: &Asking, cache: &Path, has_record: bool) -> Vec<Word> {
+    /// The options that make a linker ask, the folder of its cache being that.
+    pub fn options_for(&self, asking: &Asking, cache: &Path) -> Vec<Word> {
         let Asking { link, compilation, .. } = asking;
         let jobs = self.options.run.jobs.map(usize::from).or(compilation.jobs);
         let jobs = jobs.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
@@ -433,10 +455,8 @@ impl Service<'_> {
         words.push(format!("--thinlto-cache-policy={UNPRUNED}").into_bytes());
         words.push(b"--thinlto-emit-index-files".to_vec());
         words.push(format!("--thinlto-jobs={threads}").into_bytes());
-        // A linker that compiles needs it for import steps, which an earlier link has to precede.
-        let is_needed = compilation.linker.is_none() || compilation.is_described || has_record;
-        words.extend(compilation.resolving().filter(|_| is_needed));
-        if asking.stable_names && compilation.linker.is_some() {
+        words.extend(compilation.resolving());
+        if asking.stable_names {
             words.extend(ARGUMENTS.map(|word| word.as_bytes().to_vec()));
         }
         words.extend(compilation.shows_imports.then(|| SAVE_IMPORTS.to_vec()));
@@ -473,10 +493,20 @@ fn distributor(compilation: &CompileSettings) -> Result<Vec<Word>, IoError> {
     Ok(named.into_iter().chain(flags).map(|(name, value)| compilation.spelled(name, value)).collect())
 }
 
+/// A sentence that names an input that no record can name, so that nobody knows its source.
+fn not_text(arguments: &[Argument]) -> Option<String> {
+    let inputs = arguments.iter().filter_map(|argument| match argument {
+        Argument::Input(input) => Some(input),
+        _ => None,
+    });
+    let mut names = inputs.filter(|input| std::str::from_utf8(input).is_err());
+    names.next().map(|name| format!("the name of {} is not UTF-8", lossy(name)))
+}
+
 /// Whether the line itself decides about the names of promoted locals.
 fn options_of_names(arguments: &[Argument]) -> bool {
     let words = options(arguments).flat_map(|option| &option.words);
-    words.map(|word| word.rsplit('=').next().unwrap_or(word)).any(is_of_names)
+    words.map(String::as_str).any(is_of_names)
 }
 
 /// Whether the last word on FatLTO objects has them compiled; the other one ends in `:no`.

@@ -2,7 +2,7 @@
 //!
 //! Does not answer a linker's questions (see `link`).
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ use distlto_record::progress::{Phase, Progress, ProgressEvent};
 use distlto_record::report::microseconds;
 use distlto_record::usage::{LinkUsage, UsageCounts, servers as servers_of};
 
-use super::answering::{Anew, Answering};
+use super::answering::{Anew, Answering, BeforeAnew};
 use super::asking::{Asking, Called};
 use super::backends::end;
 use super::collected::Task;
@@ -56,7 +56,6 @@ use crate::link::state::LinkState;
 use crate::link::{LinkError, Session};
 use crate::scratch::{for_linkers, scratch};
 use crate::stats;
-use crate::tool::ToolRunner;
 
 /// Interval of checks whether the command is over, while a caller is silent.
 const LOOK: Duration = Duration::from_millis(100);
@@ -74,8 +73,8 @@ pub struct Shared<'a> {
     pub error: Mutex<Option<LinkError>>,
     /// The processes of linkers that have opened damaged objects.
     pub damaged: Mutex<HashSet<u32>>,
-    /// The outputs of links that cannot have stable names for locals.
-    pub nameless: Mutex<HashSet<PathBuf>>,
+    /// The outputs of links that cannot have stable names for locals, and why.
+    pub nameless: Mutex<HashMap<PathBuf, String>>,
     /// Whether a preview of a link was printed.
     pub is_previewed: AtomicBool,
     /// Whether a process was a linker.
@@ -184,8 +183,7 @@ impl<'a> Shared<'a> {
         let scratch = scratch("dry-run")?;
         let place = scratch.path().to_string_lossy();
         let earlier = held.as_ref().map_or(&*place, LinkState::directory);
-        let runner = ToolRunner { spawner: service.spawner, cancel: service.cancel, directory: None };
-        let session = Session { earlier, ..service.session(link, &place, &runner, service.reporter) };
+        let session = Session { earlier, ..service.session(link, &place, service.reporter) };
         let root = elsewhere.unwrap_or(Path::new(""));
         let digests = FileDigests::new(root);
         let identity = service.identity(&session, compilation, root, &digests)?;
@@ -309,7 +307,7 @@ impl<'a> Shared<'a> {
     ) -> Result<(), LinkError> {
         let (role, options) = match asking.compilation.is_distributed() {
             true => (Role::Distributing, self.service.handing_over(asking, None)?),
-            false => (Role::Linker, self.service.options_for(asking, cache, kept.is_some())),
+            false => (Role::Linker, self.service.options_for(asking, cache)),
         };
         Ok(give_role(caller, process, kept.into_iter().chain(notes), role, (cache, &options))?)
     }
@@ -422,11 +420,11 @@ impl<'a> Shared<'a> {
         let is_single = service.single.is_some() && service.single == directory;
         let own = (!is_single).then(|| service.build_reporter()).transpose()?;
         let reporter = own.as_ref().unwrap_or(service.reporter);
+        asking.record_names(reporter);
         let previous = Previous::of(&output, Path::new(state.directory()));
         let cache = self.folder("cache")?;
         let elsewhere = elsewhere.as_deref();
-        let runner = ToolRunner { spawner: service.spawner, cancel: service.cancel, directory: None };
-        let session = service.session(&asking.link, state.directory(), &runner, reporter);
+        let session = service.session(&asking.link, state.directory(), reporter);
         let said = self.settings(&session, &asking.compilation, elsewhere).and_then(|settings| {
             let is_fit = !lock(&self.damaged).contains(&process.id);
             let kept = settings.as_ref().filter(|_| is_fit && notes.is_some());
@@ -444,10 +442,10 @@ impl<'a> Shared<'a> {
             .collect();
         let Asking { link, mut compilation, stable_names, .. } = asking;
         let answered = said.and_then(|settings| {
-            let session = service.session(&link, state.directory(), &runner, reporter);
+            let session = service.session(&link, state.directory(), reporter);
             let output = process.directory.join(link.line.output());
-            let before_anew = |why| match why {
-                Anew::Nameless => drop(lock(&self.nameless).insert(output.clone())),
+            let before_anew = |why: Anew<'_>| match why {
+                Anew::Nameless(why) => drop(lock(&self.nameless).insert(output.clone(), why.to_owned())),
                 Anew::Damaged => drop(lock(&self.damaged).insert(process.id)),
             };
             // The linker's caller may remove or rename the program from then on.
@@ -618,7 +616,7 @@ fn answer(
     compilation: &mut CompileSettings,
     elsewhere: Option<&Path>,
     (settings, stable_names, servers): (Option<LinkSettings>, bool, &LinkServers<'_>),
-    (linker_ends, before_anew): (&(dyn Fn(bool) + Sync), &(dyn Fn(Anew) + Sync)),
+    (linker_ends, before_anew): (&(dyn Fn(bool) + Sync), BeforeAnew<'_>),
 ) -> Result<Answered, LinkError> {
     let root = elsewhere.unwrap_or(Path::new(""));
     let inputs = observed::line_inputs(root, session.link.line.arguments());

@@ -17,9 +17,10 @@ use distlto_executor::result::Key;
 use distlto_executor::run::{self, Arrival, Arrivals};
 use distlto_executor::trace::Trace;
 use distlto_planner::backend_flags::BackendFiles;
-use distlto_planner::backend_flags::stable_names::spelled;
+use distlto_planner::backend_flags::stable_names::{alike, spelled};
 use distlto_planner::keep::{self, ModulePlaces};
 use distlto_planner::module::source_name;
+use distlto_planner::resolution::Resolutions;
 use distlto_planner::shard;
 use distlto_prepare::blobs::from_hex;
 use distlto_prepare::input::Input;
@@ -46,8 +47,8 @@ use super::protocol::{Answer, Compiled, ENDED, PACKET, Question, RESOLUTIONS};
 use super::settings::{LinkerCode, ModuleFlags};
 use super::socket::{Caller, Received};
 use crate::completion::Completion;
+use crate::link::LinkError;
 use crate::link::file_state::FileState;
-use crate::link::{LinkError, stable_names};
 
 /// The idle time after which a link with a failed backend ends under --keep-going: no backend runs, and no question
 /// comes.
@@ -110,6 +111,7 @@ impl Answering<'_> {
                 files: ModuleFiles::new(self.directory.unwrap_or(Path::new("")), self.session.directory)
                     .with_slices(self.compilation),
                 sources: HashMap::new(),
+                known_sources: HashMap::new(),
                 resolutions: &resolutions,
                 resolved: None,
                 completion: None,
@@ -154,8 +156,10 @@ struct Hearing<'scope, 'env, 'a> {
     shared: &'scope Mutex<Shared>,
     scope: &'scope Scope<'scope, 'env>,
     files: ModuleFiles,
-    /// The module of each source, where locals are called after these.
-    sources: HashMap<String, String>,
+    /// The module of each source, as LLVM spells that, where locals are called after it: its label, and its own spelling.
+    sources: HashMap<String, (String, String)>,
+    /// The sources of modules by label, as far as they were read before a question.
+    known_sources: HashMap<String, String>,
     /// The linker's symbol resolution, once it is read.
     resolutions: &'scope OnceLock<Vec<u8>>,
     /// The file with it.
@@ -173,8 +177,8 @@ struct Hearing<'scope, 'env, 'a> {
 pub enum Miss {
     /// Since it cannot be named to a compiler, or its shard cannot be read.
     Unfit(String),
-    /// Since locals cannot have stable names, so that the linker begins anew without.
-    Nameless(LinkError),
+    /// Since locals cannot have stable names for this reason, so that the linker begins anew without.
+    Nameless(String),
     /// Since something else went wrong, which ends the link.
     Failed(LinkError),
 }
@@ -263,19 +267,24 @@ impl<'scope> Hearing<'scope, '_, '_> {
             (self.answering.linker_ends)(true);
             return self.send(question.ticket, Answer::Compile);
         }
-        let is_over = {
+        let (is_over, is_first) = {
             let mut shared = lock(self.shared);
+            let is_first = shared.asked.is_none();
             shared.asked.get_or_insert_with(Instant::now);
-            shared.is_over || self.answering.session.cancel.is_cancelled()
+            (shared.is_over || self.answering.session.cancel.is_cancelled(), is_first)
         };
         if is_over {
             return self.send(question.ticket, Answer::End(1));
+        }
+        if let Err(why) = if is_first { self.claim_all()? } else { Ok(()) } {
+            return self.begin_anew(question.ticket, &why);
         }
         if question.key.is_empty() {
             return self.has_all_objects(question.ticket);
         }
         let Ok(id) = std::str::from_utf8(question.module) else {
-            return self.leave(question, &String::from_utf8_lossy(question.module), "its name is not UTF-8");
+            let name = String::from_utf8_lossy(question.module);
+            return self.leave(question, (&name, &name), "its name is not UTF-8");
         };
         let answering = self.answering;
         let label = self.files.label(id);
@@ -295,8 +304,8 @@ impl<'scope> Hearing<'scope, '_, '_> {
         self.expect();
         match answered {
             Ok(()) => Ok(()),
-            Err(Miss::Unfit(why)) => self.leave(question, id, &why),
-            Err(Miss::Nameless(error)) => self.begin_anew(question.ticket, error),
+            Err(Miss::Unfit(why)) => self.leave(question, (id, &label), &why),
+            Err(Miss::Nameless(why)) => self.begin_anew(question.ticket, &why),
             Err(Miss::Failed(error)) => self.fail(question.ticket, error),
         }
     }
@@ -361,7 +370,8 @@ impl<'scope> Hearing<'scope, '_, '_> {
     fn has_all_objects(&mut self, ticket: u32) -> Result<(), LinkError> {
         lock(self.shared).answered = Some(Instant::now());
         if self.take_opened()? {
-            return self.send(ticket, Answer::Compile);
+            let Err(why) = self.claim_opened() else { return self.send(ticket, Answer::Compile) };
+            return self.begin_anew(ticket, &why);
         }
         lock(self.shared).is_anew = true;
         (self.answering.before_anew)(Anew::Damaged);
@@ -436,15 +446,48 @@ impl<'scope> Hearing<'scope, '_, '_> {
         if !answering.session.options.stable_names {
             return Ok(None);
         }
-        // The linker reports a file that cannot be read.
-        let Ok((file, range)) = self.files.container(id) else { return Ok(None) };
-        let Ok(input) = Input::open(&file) else { return Ok(None) };
-        let bytes = range.map_or(Some(&*input), |range| input.get(range)).unwrap_or_default();
-        let source = source_name(bitcode_of(bytes).unwrap_or(bytes)).ok();
+        let source = self.known_sources.remove(label).or_else(|| self.read_source(id));
         if let Some(source) = source.as_ref().filter(|_| answering.stable_names) {
             self.claim_source(source, label).map_err(Miss::Nameless)?;
         }
         Ok(source)
+    }
+
+    /// Reads the source of a module. The linker reports a file that cannot be read.
+    fn read_source(&mut self, id: &str) -> Option<String> {
+        let (file, range) = self.files.container(id).ok()?;
+        let input = Input::open(&file).ok()?;
+        let bytes = range.map_or(Some(&*input), |range| input.get(range)).unwrap_or_default();
+        source_name(bitcode_of(bytes).unwrap_or(bytes)).ok()
+    }
+
+    /// Claims the sources of all modules that the linker has loaded, if no record has them: it asks for some only after it
+    /// has compiled others.
+    fn claim_all(&mut self) -> Result<Result<(), String>, LinkError> {
+        let answering = self.answering;
+        if !answering.stable_names || answering.earlier.all().iter().any(|object| object.source.is_some()) {
+            return Ok(Ok(()));
+        }
+        let text = self.resolution().map_err(IoError::on("read", "what the linker resolved"))?;
+        let modules = Resolutions::read(text, "");
+        for id in modules.modules().filter_map(|id| std::str::from_utf8(id).ok()) {
+            let Some(source) = self.read_source(id) else { continue };
+            let label = self.files.label(id);
+            if let Err(why) = self.claim_source(&source, &label) {
+                return Ok(Err(why));
+            }
+            self.known_sources.insert(label, source);
+        }
+        Ok(Ok(()))
+    }
+
+    /// The linker's resolution, which is read once; empty if it has written none.
+    fn resolution(&mut self) -> std::io::Result<&'scope [u8]> {
+        if let Some(file) = self.resolved.take() {
+            let text = read(Some(file))?;
+            self.resolutions.get_or_init(|| text);
+        }
+        Ok(self.resolutions.get().map_or(&[], Vec::as_slice))
     }
 
     /// The import step that may spare a module's backend.
@@ -578,10 +621,9 @@ impl<'scope> Hearing<'scope, '_, '_> {
 
     /// Reads the linker's symbol resolution, if it has given one.
     fn resolve(&mut self, id: &str) -> Result<(), Miss> {
-        if let Some(file) = self.resolved.take().filter(|_| self.completion.is_none()) {
-            let text = read(Some(file)).map_err(IoError::on("read what the linker resolved for", id))?;
-            self.completion =
-                Some(self.answering.compilation.completion(self.resolutions.get_or_init(|| text)));
+        let text = self.resolution().map_err(IoError::on("read what the linker resolved for", id))?;
+        if self.completion.is_none() && !text.is_empty() {
+            self.completion = Some(self.answering.compilation.completion(text));
         }
         Ok(())
     }
@@ -692,42 +734,47 @@ impl<'scope> Hearing<'scope, '_, '_> {
         let input = Input::open(module).map_err(LinkError::from).map_err(Miss::Failed)?;
         // A file that is no module fails its backend, which reports it.
         let Ok(source) = source_name(&input) else { return Ok(None) };
-        if !answering.stable_names {
-            return Ok(Some(source));
+        if answering.stable_names {
+            self.claim_source(&source, label).map_err(Miss::Nameless)?;
         }
-        let compiler = &answering.compilation.compiler;
-        if self.sources.is_empty()
-            && !stable_names::are_known(compiler, answering.session.runner)
-                .map_err(LinkError::from)
-                .map_err(Miss::Failed)?
-        {
-            return Err(Miss::Nameless(LinkError::UnknownNames { compiler: compiler.clone() }));
-        }
-        self.claim_source(&source, label).map_err(Miss::Nameless)?;
         Ok(Some(source))
     }
 
-    /// Two modules of one source would define one name twice.
-    fn claim_source(&mut self, source: &str, label: &str) -> Result<(), LinkError> {
-        match self.sources.insert(spelled(source), label.to_owned()) {
-            Some(one) if one != label => {
-                let (other, source_name) = (label.to_owned(), source.to_owned());
-                Err(LinkError::AlikeNames { one, other, source_name })
-            }
+    /// Two modules of one source would define one name twice; the error says which.
+    fn claim_source(&mut self, source: &str, label: &str) -> Result<(), String> {
+        let module = (label.to_owned(), source.to_owned());
+        match self.sources.insert(spelled(source), module) {
+            Some((one, first)) if one != label => Err(alike((&one, &first), (label, source))),
             _ => Ok(()),
         }
     }
 
+    /// Claims the sources of modules whose objects the linker opened by itself.
+    fn claim_opened(&mut self) -> Result<(), String> {
+        if !self.answering.stable_names {
+            return Ok(());
+        }
+        let sources: Vec<(String, String)> = lock(self.shared)
+            .modules
+            .iter()
+            .filter_map(|module| Some((module.object.as_ref()?.source.clone()?, module.label.clone())))
+            .collect();
+        sources.iter().try_for_each(|(source, label)| self.claim_source(source, label))
+    }
+
     /// Has the linker begin anew without stable names, for this reason.
-    fn begin_anew(&self, ticket: u32, error: LinkError) -> Result<(), LinkError> {
-        stable_names::do_without(error, self.answering.session.reporter)?;
+    fn begin_anew(&self, ticket: u32, why: &str) -> Result<(), LinkError> {
         lock(self.shared).is_anew = true;
-        (self.answering.before_anew)(Anew::Nameless);
+        (self.answering.before_anew)(Anew::Nameless(why));
         self.send(ticket, Answer::Again)
     }
 
     /// Leaves a module to the linker.
-    fn leave(&self, question: &Question<'_>, id: &str, why: &str) -> Result<(), LinkError> {
+    fn leave(&self, question: &Question<'_>, (id, label): (&str, &str), why: &str) -> Result<(), LinkError> {
+        // Its locals have names like all others, so its source has to be known.
+        if self.answering.stable_names && !self.sources.values().any(|(known, _)| known == label) {
+            return self.begin_anew(question.ticket, &format!("{id} is the linker's own: {why}"));
+        }
         self.answering
             .session
             .reporter

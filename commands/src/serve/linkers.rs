@@ -14,6 +14,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
+use distlto_planner::backend_flags::stable_names::ARGUMENTS;
 use distlto_planner::link_line::{LinkLine, LinkLineError};
 use distlto_planner::linker::flavour::Flavour;
 use distlto_planner::linker::help::Help;
@@ -73,6 +74,15 @@ pub enum Linker {
 pub fn has_stable_names(version: &str) -> bool {
     let number = version.split_once("LLD ").map_or("", |(_, rest)| rest).split('.').next();
     number.and_then(|number| number.parse::<u32>().ok()).is_some_and(|number| number >= 16)
+}
+
+/// Whether a compiler can.
+pub fn compiler_has_stable_names(compiler: &str) -> bool {
+    let mut command = Command::new(compiler);
+    command.args(ARGUMENTS).args(["-fsyntax-only", "-x", "c", "/dev/null"]);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    // A compiler that cannot be started fails its backends.
+    command.status().map_or(true, |status| status.success())
 }
 
 /// The programs that have called.

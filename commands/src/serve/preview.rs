@@ -103,6 +103,7 @@ fn ask(answering: &Answering<'_>, caller: &Caller) -> Result<Vec<Looked>, LinkEr
     let mut bytes = vec![0; PACKET];
     loop {
         let (bytes, shard) = match caller.receive(&mut bytes, None).map_err(heard)? {
+            Received::Packet(bytes, _) if bytes == RESOLUTIONS => continue,
             Received::Packet(bytes, shard) => (bytes, shard),
             Received::Nothing => continue,
             Received::Gone => return Ok(modules),

@@ -108,11 +108,11 @@ impl<'a> Ways<'a> {
         self.lld(OBJECTS, &words)
     }
 
-    /// By distlto.
+    /// By distlto, with the names of locals that the line alone gives.
     pub fn distlto(&self) -> Result<Made, VerifyError> {
         let place = self.made_place(DISTLTO)?;
         let mut words: Vec<Word> = vec![own_program()?.into_os_string().into_encoded_bytes()];
-        words.extend(["link", "--quiet", "--state"].map(|word| word.as_bytes().to_vec()));
+        words.extend(["link", "--quiet", "--exact-names", "--state"].map(|word| word.as_bytes().to_vec()));
         words.push(self.place(DISTLTO).join("state").into_os_string().into_encoded_bytes());
         words.push(argument("--cache=", &self.store()));
         words.push(format!("--compiler={}", self.compiler()?).into_bytes());

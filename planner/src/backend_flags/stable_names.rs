@@ -14,9 +14,9 @@ pub const ARGUMENTS: [&str; 2] = ["-mllvm", "-use-source-filename-for-promoted-l
 /// LLVM's option by which all locals are promoted, needed or not.
 const ALWAYS: &str = "always-rename-promoted-locals";
 
-/// Whether a word is one of LLVM's options on the names of promoted locals.
+/// Whether a word has one of LLVM's options on the names of promoted locals, such as `-mllvm=-OPTION=false`.
 pub fn is_of_names(word: &str) -> bool {
-    [OPTION, ALWAYS].contains(&word.trim_start_matches('-'))
+    word.split('=').any(|part| [OPTION, ALWAYS].contains(&part.trim_start_matches('-')))
 }
 
 /// A source's name as LLVM writes it into the names of promoted locals.
@@ -24,17 +24,17 @@ pub fn spelled(source: &str) -> String {
     source.bytes().map(|byte| if byte.is_ascii_alphanumeric() { byte.into() } else { '_' }).collect()
 }
 
-/// Whether the words of a command ask for stable names.
-pub fn are_asked_for<'a>(words: impl IntoIterator<Item = &'a str>) -> bool {
-    words.into_iter().any(|word| word.trim_start_matches('-') == OPTION)
+/// Says why two modules, each with its source, cannot have stable names in one link.
+pub fn alike((one, first): (&str, &str), (other, second): (&str, &str)) -> String {
+    match first == second {
+        true => format!("{one} and {other} both come from {first}"),
+        false => format!("{one} comes from {first} and {other} from {second}, which LLVM spells alike"),
+    }
 }
 
-/// Whether an action of a graph has them.
+/// Whether an action of a graph has stable names.
 pub fn are_in(graph: &ActionGraph) -> bool {
-    graph.actions().any(|(id, _)| are_asked_for(graph.command(id)))
-}
-
-/// Whether a command as a line for a shell does.
-pub fn are_asked_for_in(line: &str) -> bool {
-    are_asked_for(line.split_whitespace())
+    graph
+        .actions()
+        .any(|(id, _)| graph.command(id).into_iter().any(|word| word.trim_start_matches('-') == OPTION))
 }

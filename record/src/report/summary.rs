@@ -4,9 +4,9 @@
 //! possible time of the backends on so many workers is the larger of the longest backend and of all of them shared
 //! evenly; no order is faster.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use distlto_planner::backend_flags::stable_names;
 use distlto_planner::graph::ActionKind;
 
 use super::Origin;
@@ -31,8 +31,8 @@ pub struct Summary {
     pub cached: usize,
     /// Backends that kept their objects, since the functions that they import are the same.
     pub same_imports: usize,
-    /// Backends that ran although nothing but their imports had changed, where stable names could have spared them.
-    pub imports_only: usize,
+    /// How many backends ran for each kind of reason ([`why::kind`]).
+    pub reasons: BTreeMap<&'static str, usize>,
     /// Actions that turned out to be up to date.
     pub up_to_date: usize,
     /// Actions that failed.
@@ -119,7 +119,7 @@ impl Summary {
             ran: done(Origin::Ran),
             cached: done(Origin::Cache),
             same_imports: record.same_imports(),
-            imports_only: imports_only(record),
+            reasons: reasons(record),
             up_to_date: record.up_to_date(),
             failed: record.actions.iter().filter(|action| action.result == ActionStatus::Failed).count(),
             jobs,
@@ -139,15 +139,19 @@ impl Summary {
         }
     }
 
-    /// One line: `app: 168 backends in 3.9 s, 7.4 s of processor time, 1.9 of 2 jobs busy`.
+    /// One line: `app: 4 backends (1 for own code, 3 for imports) in 3.9 s, 7.4 s of processor time, 1.9 of 2 jobs busy`.
     pub fn sentence(&self, what: &str) -> String {
         let what = if what.is_empty() { String::new() } else { format!("{}: ", printable(what)) };
         let backends = self.ran + self.cached;
         let same = same_imports(self.same_imports);
         let cached = (self.cached > 0).then(|| format!("{} from the cache", self.cached));
-        let imports_only = (self.imports_only > 0)
-            .then(|| format!("{} changed in imports only: see --stable-names", self.imports_only));
-        let notes: Vec<String> = cached.into_iter().chain(imports_only).collect();
+        let reasons = self.reasons.iter().map(|(reason, count)| match *reason {
+            why::NEW => format!("{count} new"),
+            reason => format!("{count} for {reason}"),
+        });
+        // A first link needs no reasons.
+        let is_first = self.reasons.keys().all(|reason| *reason == why::NEW);
+        let notes: Vec<String> = cached.into_iter().chain(reasons.filter(|_| !is_first)).collect();
         let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) };
         let plural = if backends == 1 { "" } else { "s" };
         let failed = if self.failed > 0 { format!(", {} failed", self.failed) } else { String::new() };
@@ -253,18 +257,15 @@ fn held_by_others(record: &RunRecord, jobs: usize) -> Duration {
     Duration::from_micros(others_us.saturating_add(make_us).saturating_add(idle_us))
 }
 
-/// How many backends ran for a reason that stable names may take away. None where they are in force, or could not be had.
-fn imports_only(record: &RunRecord) -> usize {
-    let refused = |warning: &String| warning.starts_with("--stable-names ");
-    let mut backends = record.backends();
-    if record.warnings.iter().any(refused)
-        || backends.any(|action| stable_names::are_asked_for_in(&action.command))
-    {
-        return 0;
-    }
+/// How many backends ran for each kind of reason.
+fn reasons(record: &RunRecord) -> BTreeMap<&'static str, usize> {
     let ran =
         |action: &&ActionRecord| action.result == ActionStatus::Done && action.took.origin == Origin::Ran;
-    record.backends().filter(ran).filter(|action| why::is_imports_only(&action.why)).count()
+    let mut reasons = BTreeMap::new();
+    for kind in record.backends().filter(ran).filter_map(|action| why::kind(&action.why)) {
+        *reasons.entry(kind).or_default() += 1;
+    }
+    reasons
 }
 
 fn peak_memory<'a>(backends: impl Iterator<Item = &'a ActionRecord>) -> Option<u64> {
@@ -420,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sentence_names_what_stable_names_could_spare() {
+    fn the_sentence_counts_reasons() {
         let (mut recorded, now) = link();
         let reasons = [
             vec![Change::of(ChangeKind::Shard), Change::named(ChangeKind::Import, "d.o")],
@@ -433,16 +434,9 @@ mod tests {
         }
         let sentence = summary(&recorded, now).sentence("app");
         assert!(
-            sentence.starts_with(
-                "app: 4 backends (1 from the cache, 2 changed in imports only: see --stable-names) in "
-            ),
+            sentence.starts_with("app: 4 backends (1 from the cache, 2 for imports, 1 for own code) in "),
             "the cached one cost nothing: {sentence}"
         );
-        let mut refused = recorded.run.clone();
-        refused.warnings.push("--stable-names is off for this link: why".to_owned());
-        assert_eq!(Summary::of(&refused, recorded.since(now)).imports_only, 0);
-        recorded.run.actions[0].command = format!("clang -c {}", stable_names::ARGUMENTS.join(" "));
-        assert_eq!(summary(&recorded, now).imports_only, 0, "they are in force");
     }
 
     #[test]

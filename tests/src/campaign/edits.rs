@@ -1,6 +1,6 @@
 //! `campaign edits`: random programs that are edited and linked again, against a fresh link of the same command in a copy
-//! of the directory; and the backends that came to their turn, against those whose shard differs. Every second program is
-//! linked with stable names.
+//! of the directory; and the backends that came to their turn, against those whose shard differs. Every second program has
+//! the linker's default names.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -18,7 +18,7 @@ use super::links::{Request, each, explain};
 use super::model::Program;
 use super::outcome::{difference, outcome, save_commands};
 use super::random::Random;
-use super::ways::{NINJA, SERVED, Way};
+use super::ways::{EXACT, NINJA, SERVED, Way};
 use super::workspace::Workspace;
 use crate::run::capture;
 use crate::toolchain::Toolchain;
@@ -222,7 +222,7 @@ impl Edited {
         self.workspace.build(&self.program)?;
         let mut backends: Option<Option<Backends>> = None;
         for way in [SERVED, NINJA] {
-            let names: &[&str] = if way.keeps && self.seed % 2 == 1 { &["--stable-names"] } else { &[] };
+            let names: &[&str] = if way.keeps && self.seed % 2 == 1 { &[EXACT] } else { &[] };
             let more = if way.keeps { [&["--json"], names].concat() } else { Vec::new() };
             let foretold = if way.keeps {
                 Foretold::ask(&self.program, &mut self.workspace, way, names)

@@ -12,7 +12,7 @@ use anyhow::Result;
 use super::flag_groups::{GROUPS, Group, MACHINES};
 use super::links::{Request, each};
 use super::random::Random;
-use super::ways::{By, IN_PROCESS, SERVED, Way};
+use super::ways::{By, EXACT, IN_PROCESS, SERVED, Way, names_of_served};
 use crate::distlto;
 use crate::run::{capture, shown};
 use crate::store;
@@ -205,13 +205,13 @@ impl Place {
         Ok(true)
     }
 
-    fn link(&mut self, draw: &Draw, way: Way) -> Result<Made> {
+    fn link(&mut self, draw: &Draw, way: Way, more: &[&str]) -> Result<Made> {
         fs::create_dir_all(self.path.join(way.dir))?;
         let driver = self.toolchain.tool("clang")?;
         let mut command = match way.by {
             By::Distlto => {
                 let mut command = Command::new(distlto::binary()?);
-                command.args(["link", "--"]).arg(&driver);
+                command.arg("link").args(more).arg("--").arg(&driver);
                 command
             }
             _ => Command::new(&driver),
@@ -224,6 +224,9 @@ impl Place {
         });
         command.args(["-O2", "first.o", "second.o"]);
         command.args(draw.groups.iter().flat_map(|group| group.link));
+        if way.by == By::Lld {
+            command.args(more);
+        }
         let program = format!("{}/program", way.dir);
         command.args(["-o", &program]);
         let output = self.run(&mut command)?;
@@ -234,9 +237,12 @@ impl Place {
     }
 
     fn compare(&mut self, draw: &Draw, seed: u64, found: &mut Found) -> Result<()> {
-        let in_process = self.link(draw, IN_PROCESS)?;
+        // Every second program has the linker's default names.
+        let more: &[&str] = if seed % 2 == 1 { &[EXACT] } else { &[] };
+        let made = self.link(draw, SERVED, more)?;
+        let output = self.path.join(SERVED.dir).join("program");
+        let in_process = self.link(draw, IN_PROCESS, names_of_served(&output)?)?;
         found.refused = usize::from(in_process.is_err());
-        let made = self.link(draw, SERVED)?;
         let mut counts = Counts::default();
         let mut tell = |kind: &str, text: &str| {
             found.messages.push(format!(

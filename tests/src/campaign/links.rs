@@ -10,8 +10,9 @@ use std::thread;
 use anyhow::{Result, bail};
 
 use super::generate;
+use super::line;
 use super::outcome::{Difference, Outcome, difference, outcome, save_commands};
-use super::ways::{self, By, COLLISION, DTLTO, IN_PROCESS, SERVED, Way};
+use super::ways::{self, By, COLLISION, DTLTO, EXACT, IN_PROCESS, SERVED, Way};
 use super::workspace::Workspace;
 use crate::toolchain::Toolchain;
 
@@ -149,26 +150,40 @@ fn link(request: &Request, toolchain: Toolchain, seed: u64) -> Result<Found> {
     found.refused = usize::from(oracle.error.is_some());
     let mut by_dtlto: Option<Outcome> = None;
     for way in ways::compared(toolchain, seed) {
-        let outcome = outcome(&program, &mut workspace, way, &[])?;
+        // Every second program has the linker's default names.
+        let more: &[&str] = if way.by == By::Distlto && seed % 2 == 1 { &[EXACT] } else { &[] };
+        let linked = outcome(&program, &mut workspace, way, more)?;
         let mut counts = Counts::default();
         let mut differences = Vec::new();
-        let kind = difference(way, &outcome, &oracle);
+        let kind = difference(way, &linked, &oracle);
         match kind {
-            Some(kind) if kind.counts() => differences.push((kind.name(), explain(kind, &outcome, &oracle))),
+            Some(kind) if kind.counts() => differences.push((kind.name(), explain(kind, &linked, &oracle))),
             Some(kind) => drop(counts.told.insert(kind.name(), 1)),
             None => {}
         }
-        let links = outcome.error.is_none() && oracle.error.is_none();
+        let links = linked.error.is_none() && oracle.error.is_none();
+        let names = match way.by {
+            By::Distlto if links => {
+                let output = workspace.path.join(line::output(&program, way.dir));
+                ways::names_of_served(&output)?
+            }
+            _ => &[],
+        };
+        let by_source = (!names.is_empty() && found.collided == 0)
+            .then(|| outcome(&program, &mut workspace, IN_PROCESS, names))
+            .transpose()?;
         let stock = match &by_dtlto {
             // The linker's own program; but DTLTO's where it has none.
-            _ if matches!(way.by, By::Distlto | By::Graph(_)) => (found.collided == 0).then_some(&oracle),
+            _ if matches!(way.by, By::Distlto | By::Graph(_)) => {
+                (found.collided == 0).then_some(by_source.as_ref().unwrap_or(&oracle))
+            }
             // Programs that behave otherwise have other bytes.
             Some(stock) if way.by == By::Distribute && stock.error.is_none() => Some(stock),
             _ => None,
         };
         if let Some(stock) = stock.filter(|_| links) {
             counts.compared = 1;
-            if stock.bytes != outcome.bytes {
+            if stock.bytes != linked.bytes {
                 differences.push(("bytes", String::new()));
             }
         }
@@ -181,7 +196,7 @@ fn link(request: &Request, toolchain: Toolchain, seed: u64) -> Result<Found> {
         }
         found.ways.insert(way.name, counts);
         if way == DTLTO {
-            by_dtlto = Some(outcome);
+            by_dtlto = Some(linked);
         }
     }
     save_commands(&workspace)?;

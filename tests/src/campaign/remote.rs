@@ -36,9 +36,9 @@ pub struct Found {
     pub links: usize,
     /// Links that this machine alone refuses, as they are to be refused with a server.
     pub refused: usize,
-    /// Links that made the right program,
+    /// Links that made the right program.
     pub right: usize,
-    /// and those of them that came whole from a server.
+    /// Links of these that came whole from a server.
     pub whole: usize,
     /// Links that failed for the server's sake, and said so.
     pub errors: usize,

@@ -2,10 +2,12 @@
 //! `distlto link`, and the actions of a graph.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
+
+use distlto_record::run;
 
 use super::line;
 use super::model::Program;
@@ -63,6 +65,11 @@ pub const COLLISION: &str = "Expected at most one ThinLTO module per bitcode fil
 pub const IN_PROCESS: Way =
     Way { name: "lld in process", dir: "by-lld", by: By::Lld, keeps: false, refusals: &[] };
 
+/// Has lld call promoted locals after their sources, as `distlto link` does: the oracle of its programs' bytes.
+pub const BY_SOURCE: &str = "-Wl,-mllvm,-use-source-filename-for-promoted-locals";
+/// Has `distlto link` call them as lld does by default.
+pub const EXACT: &str = "--exact-names";
+
 /// lld's DTLTO: the oracle of a program's bytes.
 pub const DTLTO: Way = Way {
     name: "lld's DTLTO",
@@ -113,13 +120,21 @@ pub fn compared(toolchain: Toolchain, seed: u64) -> Vec<Way> {
     [stock, &[SERVED, graph]].concat()
 }
 
+/// The option for a driver by which lld alone makes the program that the last served link has left here. That link may have
+/// found sources that LLVM spells alike.
+pub fn names_of_served(output: &Path) -> Result<&'static [&'static str]> {
+    // A link that is left to the linker has no record.
+    let Some(record) = run::list(&distlto::state_dir(output)?)?.pop() else { return Ok(&[]) };
+    Ok(if run::read(&record)?.stable_names { &[BY_SOURCE] } else { &[] })
+}
+
 /// Whether an LLVM's lld can be made to ask for its objects.
 pub fn asks(toolchain: Toolchain) -> bool {
     toolchain.version >= ASKS
 }
 
 impl Way {
-    /// The commands that link a program with this way, ready to run one after the other.
+    /// The commands that link a program with this way and more options, ready to run one after the other.
     pub fn commands(self, program: &Program, workspace: &Workspace, more: &[&str]) -> Result<Vec<Command>> {
         fs::create_dir_all(workspace.path.join(self.dir))?;
         let driver = workspace.toolchain.tool("clang")?;
@@ -152,6 +167,9 @@ impl Way {
             command.args(line::left_out(program));
         }
         command.args(line::words(program, self.dir));
+        if self.by == By::Lld {
+            command.args(more);
+        }
         let mut commands = vec![command];
         if let By::Graph(runner) = self.by {
             commands.extend(runner.commands(&graph)?);

@@ -11,10 +11,11 @@ use std::sync::OnceLock;
 
 use anyhow::{Context, Result, anyhow, ensure};
 use distlto_reapi_server::Server;
+use distlto_tests::campaign::ways::BY_SOURCE;
 use distlto_tests::distlto;
 use distlto_tests::run::{capture, succeed, told};
 use distlto_tests::store;
-use distlto_tests::toolchain::{NEWEST, Toolchain, helper};
+use distlto_tests::toolchain::{NEWEST, Toolchain};
 use tempfile::TempDir;
 
 /// So many modules, `main` among them.
@@ -82,11 +83,7 @@ fn build() -> Result<Built> {
     }
     let checkout = Checkout { path: path.join("checkout"), _folder: None };
     let mut plain = Command::new(LLVM.tool("clang")?);
-    plain
-        .args(words())
-        .args(inputs())
-        .arg(format!("-fthinlto-distributor={}", helper("distlto-test-distributor")?.display()));
-    plain.arg("-Xthinlto-distributor=../jobs").current_dir(&checkout.path);
+    plain.args(words()).args(inputs()).arg(BY_SOURCE).current_dir(&checkout.path);
     succeed(&mut plain)?;
     let program = fs::read(checkout.path.join("program"))?;
     fs::remove_file(checkout.path.join("program"))?;

@@ -93,8 +93,8 @@ fn print(head: &str, runs: &[Vec<Once>]) {
     };
     let figures = |way: Way, figure: &dyn Fn(&Once, &Once) -> f64| against(Way::Lld, way, figure);
     let wall = |link: &Once, base: &Once| link.linked.cost.wall / base.linked.cost.wall;
-    let changed = figures(Way::Distlto, &|link, _| link.linked.ran as f64);
-    let others = figures(Way::Distlto, &|link, _| link.others as f64);
+    let changed = figures(Way::Exact, &|link, _| link.linked.ran as f64);
+    let others = figures(Way::Exact, &|link, _| link.others as f64);
     println!("\n{head}: {changed} backends whose shard or imports changed, {others} objects are others");
     println!(
         "  {:32}{:>6}{:>6}{:>8}{:>9}{:>9}{:>9}{:>9}{:>9}{:>10}{:>10}",
@@ -111,7 +111,7 @@ fn print(head: &str, runs: &[Vec<Once>]) {
             figures(way, &|link, _| link.linked.cost.cpu),
             figures(way, &wall),
             figures(way, &|link, lld| link.linked.cost.cpu / lld.linked.cost.cpu),
-            against(Way::Distlto, way, &wall),
+            against(Way::Exact, way, &wall),
             figures(way, &|link, _| link.up as f64 / 1024.0),
             figures(way, &|link, _| link.down as f64 / 1024.0),
         );

@@ -1,8 +1,8 @@
-//! `cargo xtask campaign precise`: third-party programs that are edited at random and linked again, once with precise keys and
+//! `cargo xtask campaign precise`: third-party programs that are edited at random and linked again, once with import steps and
 //! once without, and every object of the two compared byte for byte.
 //!
-//! Both link the same command with stable names into the same output and keep their objects apart. The link without precise
-//! keys runs each backend whose shard or imports changed, so it is the oracle: an object that was kept has to be what it made.
+//! Both link the same command into the same output and keep their objects apart. The link without import steps has clang run
+//! each backend whose shard or imports changed, so it is the oracle: an object that was kept has to be what it made.
 //! With a cache there is a second checkout, which has what the first compiled from the cache, and keeps what the first kept.
 
 use std::collections::BTreeMap;
@@ -60,9 +60,8 @@ pub struct Arguments {
 /// The link with precise keys, and the one without.
 const WITH: &str = "with";
 const WITHOUT: &str = "without";
-/// Stable names in a spelling of LLVM that distlto does not read, so that it performs no import steps.
-const NAMES_ALONE: [&str; 2] =
-    ["--backend-arg=-mllvm", "--backend-arg=-use-source-filename-for-promoted-locals=true"];
+/// Has a compiler run each backend, so that there are no import steps.
+const BY_COMPILER: &str = "--backend-arg=-w";
 /// The state in the second checkout.
 const STATE: &str = "state";
 
@@ -275,10 +274,8 @@ impl Subject<'_> {
         let mut command = Command::new(self.distlto);
         command.args(["link", "--json", "-j", &jobs.to_string(), "--state"]).arg(state);
         command.arg("--cache").arg(store);
-        if precise {
-            command.arg("--stable-names");
-        } else {
-            command.args(NAMES_ALONE);
+        if !precise {
+            command.arg(BY_COMPILER);
         }
         command.arg("--").args(&self.words).current_dir(directory);
         linked::link(&mut command)

@@ -122,7 +122,7 @@ fn commands_in_documents_have_options_that_there_are() {
 fn an_option_that_is_gone_is_found() {
     let command = built();
     for (line, unknown) in [
-        ("$ distlto link --stable-names -- ld.lld --no-such", None),
+        ("$ distlto link --exact-names -- ld.lld --no-such", None),
         ("distlto link --no-such -- ld.lld", Some("--no-such")),
         ("A=1 distlto cache prune --max-size 1G", None),
         ("distlto cache stats --max-size 1G", Some("--max-size")),

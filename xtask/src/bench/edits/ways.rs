@@ -18,10 +18,10 @@ use crate::shell;
 pub enum Way {
     /// The linker with its own cache.
     Lld,
-    /// `distlto link`, which runs each backend whose shard or imports changed.
+    /// `distlto link --exact-names`, which runs each backend whose shard or imports changed.
+    Exact,
+    /// `distlto link`.
     Distlto,
-    /// With stable names, and so with precise keys.
-    Stable,
     /// The same with a remote cache.
     Shared,
     /// The same in another checkout that has the same edits after the first one linked them.
@@ -31,14 +31,14 @@ pub enum Way {
 impl Way {
     /// In the order in which they are declared: the one that others are compared with first, the one that depends on
     /// another last.
-    pub const ALL: [Self; 5] = [Self::Lld, Self::Distlto, Self::Stable, Self::Shared, Self::Second];
+    pub const ALL: [Self; 5] = [Self::Lld, Self::Exact, Self::Distlto, Self::Shared, Self::Second];
 
     /// What it is called.
     pub fn name(self) -> &'static str {
         match self {
             Self::Lld => "lld with its cache",
+            Self::Exact => "distlto --exact-names",
             Self::Distlto => "distlto",
-            Self::Stable => "distlto --stable-names",
             Self::Shared => "the same with a remote cache",
             Self::Second => "the same in a second checkout",
         }
@@ -97,8 +97,8 @@ impl Ways<'_> {
         let mut command = Command::new(self.distlto);
         command.args(["link", "--json", "-j", &self.jobs.to_string()]);
         with_store(&mut command, &self.kept(way));
-        if way != Way::Distlto {
-            command.arg("--stable-names");
+        if way == Way::Exact {
+            command.arg("--exact-names");
         }
         if matches!(way, Way::Shared | Way::Second) {
             command.arg(format!("--remote-cache={}", self.server.url)).arg("--remote-upload-time=10m");
