@@ -276,6 +276,34 @@ fn sources_that_are_spelled_alike_have_the_linkers_names() -> Result<()> {
     Ok(())
 }
 
+/// Their promoted locals are global symbols, and other links may have sources of one name.
+#[test]
+fn outputs_that_are_linked_again_have_the_linkers_names() -> Result<()> {
+    let project = Project::create("precise-partial", &SOURCES[..1])?;
+    let (folder, toolchain) = (&project.folder, project.folder.toolchain);
+    let compile = |words: &[&str]| {
+        let mut command = Command::new(toolchain.tool("clang")?);
+        succeed(command.args(["-O2", "-flto=thin"]).args(words).current_dir(&folder.path)).map(drop)
+    };
+    for (name, function) in [("one", "a"), ("two", "b")] {
+        let counter = "static int calls;\nint next(int x) { return x + ++calls; }\n"
+            .replace("next", &format!("next_{name}"));
+        folder.write(&format!("{name}/same.c"), counter)?;
+        let user = format!("int next_{name}(int);\nint {function}(int x) {{ return next_{name}(x); }}\n");
+        folder.write(&format!("{name}/user.c"), user)?;
+        let mut command = Command::new(toolchain.tool("clang")?);
+        command.args(["-O2", "-flto=thin", "-c", "same.c", "user.c"]).current_dir(project.path(name));
+        succeed(&mut command)?;
+        let mut command = Command::new(distlto::binary()?);
+        command.args(["link", "--"]).arg(toolchain.tool("ld.lld")?).args(["-r", "-o", &format!("{name}.o")]);
+        command.args(["same.o", "user.o"].map(|object| format!("{name}/{object}")));
+        succeed(command.current_dir(&folder.path))?;
+    }
+    compile(&["-fuse-ld=lld", "main.o", "one.o", "two.o", "-o", "program"])?;
+    ensure!(project.say()? == "5\n", "{}", project.say()?);
+    Ok(())
+}
+
 /// As clang before 16.
 #[test]
 fn a_compiler_that_knows_no_stable_names_does_without() -> Result<()> {

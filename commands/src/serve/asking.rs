@@ -103,7 +103,10 @@ impl Asking {
             run.default_names.clone_from(&self.why_not_stable);
             note = run.default_names_note();
         });
-        note.iter().for_each(|note| reporter.report(ProgressEvent::Noted(note)));
+        if let Some(note) = note {
+            let note = format!("{}: {note}", self.link.line.output());
+            reporter.report(ProgressEvent::Noted(&note));
+        }
     }
 }
 
@@ -239,9 +242,12 @@ impl Shared<'_> {
             return Ok(Called::Link(Box::new(Asking::without_names(link, compilation))));
         }
         let output = process.directory.join(link.line.output());
+        let raw = gather(arguments);
+        // Two such outputs may be linked into one program, whose sources nobody compares.
         let may_be_stable = options.stable_names
             && has_names
             && flavour.is_none()
+            && !raw.relocatable
             && !options_of_names(arguments)
             && !options.backend_args.iter().map(String::as_str).any(is_of_names);
         let earlier = lock(&self.nameless).get(&output).cloned();
@@ -250,7 +256,7 @@ impl Shared<'_> {
             earlier => earlier,
         };
         let stable_names = may_be_stable && why_not_stable.is_none();
-        let splits = gather(arguments).last(Code::SplitDebug).is_some();
+        let splits = raw.last(Code::SplitDebug).is_some();
         // One that takes no preloaded library has not begun.
         let may_compile = !process.mapped.is_empty() && self.compiles(is_distributed, splits);
         let code = |stable_names: bool| LinkerCode {
