@@ -241,7 +241,6 @@ impl Shared<'_> {
                 CompileSettings { flavour, architecture, is_completed, jobs, ..CompileSettings::default() };
             return Ok(Called::Link(Box::new(Asking::without_names(link, compilation))));
         }
-        let output = process.directory.join(link.line.output());
         let raw = gather(arguments);
         // Two such outputs may be linked into one program, whose sources nobody compares.
         let may_be_stable = options.stable_names
@@ -250,11 +249,7 @@ impl Shared<'_> {
             && !raw.relocatable
             && !options_of_names(arguments)
             && !options.backend_args.iter().map(String::as_str).any(is_of_names);
-        let earlier = lock(&self.nameless).get(&output).cloned();
-        let why_not_stable = match earlier.filter(|_| may_be_stable) {
-            None if may_be_stable => not_text(arguments).or_else(|| self.alike_names(process, &link)),
-            earlier => earlier,
-        };
+        let why_not_stable = if may_be_stable { self.why_not_stable(process, &link) } else { None };
         let stable_names = may_be_stable && why_not_stable.is_none();
         let splits = raw.last(Code::SplitDebug).is_some();
         // One that takes no preloaded library has not begun.
@@ -362,9 +357,15 @@ impl Shared<'_> {
         }
     }
 
-    /// A sentence that names two modules of the last link that still have one source. A first link finds them as it asks.
-    fn alike_names(&self, process: &Process, link: &LinkCommand) -> Option<String> {
+    /// Why locals of a link cannot be named after their sources, as far as it is known before the linker asks.
+    fn why_not_stable(&self, process: &Process, link: &LinkCommand) -> Option<String> {
         let output = process.directory.join(link.line.output());
+        let found = lock(&self.nameless).get(&output).cloned();
+        found.or_else(|| not_text(link.line.arguments())).or_else(|| self.alike_names(process, &output))
+    }
+
+    /// A sentence that names two modules of the last link that still have one source. A first link finds them as it asks.
+    fn alike_names(&self, process: &Process, output: &Path) -> Option<String> {
         let directory = self.service.options.record_of(&output.to_string_lossy())?;
         let earlier = PreviousModules::of(&directory);
         let [one, other] = earlier.alike()?;
