@@ -119,6 +119,26 @@ const DEFINED_TWICE: [(&str, &str); 2] = [
 ];
 const NATIVE: &str = "inline int shared = 5;\nint *use() { return &shared; }\n";
 
+/// Its linker asks for nothing, and goes on to its end.
+#[test]
+fn a_dry_run_writes_no_output_of_a_link_without_backends() -> Result<()> {
+    let project = Project::create(
+        "dry-run-lazy",
+        &[("main.c", "int main(void) { return 0; }\n"), ("unused.c", "int unused;\n")],
+    )?;
+    let mut compile = Command::new(project.folder.toolchain.tool("clang")?);
+    succeed(compile.args(["-c", "main.c"]).current_dir(&project.folder.path))?;
+    let mut words = project.linker_words()?;
+    let first = words.iter().position(|word| word == "main.o").context("an object")?;
+    words.insert(first + 1, "-Wl,--start-lib".to_owned());
+    words.push("-Wl,--end-lib,--Map=program.map,--dependency-file=program.d".to_owned());
+    let before = fs::read_dir(&project.folder.path)?.count();
+    let mut command = Command::new(distlto_tests::distlto::binary()?);
+    succeed(command.args(["link", "--dry-run", "--"]).args(&words).current_dir(&project.folder.path))?;
+    ensure!(fs::read_dir(&project.folder.path)?.count() == before, "something was written");
+    Ok(())
+}
+
 #[test]
 fn a_dry_run_finds_an_object_that_was_made_from_another_shard() -> Result<()> {
     let mut project = Project::create("show-dry-run-shard", &DEFINED_TWICE)?;

@@ -378,6 +378,7 @@ impl<'a> Shared<'a> {
                 let kept = temporaries(&asking.link);
                 let seen = if asking.compilation.linker.is_some() && !asking.compilation.is_described {
                     let cache = self.folder("cache")?;
+                    let process = process.writing_to(&cache.join("output"), &asking.link);
                     self.begin(caller, &process, (None, notes.as_ref()), &asking, &cache)?;
                     Seen::Questions(caller)
                 } else {

@@ -10,7 +10,11 @@ use std::path::{Path, PathBuf};
 
 use distlto_exec::environment::{HOOK, LIBRARY_NAME};
 use distlto_executor::trace::memory;
+use distlto_planner::link_command::LinkCommand;
 use distlto_planner::words::{Word, path_of, word_of};
+
+use super::linkers::linker_words;
+use crate::link::line::without_further_outputs;
 
 /// A process that has called.
 #[derive(Debug)]
@@ -86,6 +90,15 @@ impl Process {
     pub fn strings(&self, folder: &Path, options: &[Word]) -> io::Result<File> {
         let folder = word_of(folder.to_owned().into_os_string());
         strings([&folder].into_iter().chain(&self.words).chain(options))
+    }
+
+    /// The same with this output and no further one, for a linker that goes on to its end if it has nothing to ask.
+    pub fn writing_to(mut self, output: &Path, link: &LinkCommand) -> Self {
+        let line = without_further_outputs(link.line.arguments(), link.line.words());
+        self.words.truncate(linker_words(&self.words));
+        self.words.extend(line);
+        self.words.extend([b"-o".to_vec(), word_of(output.to_owned().into_os_string())]);
+        self
     }
 
     /// The libraries that it has loaded, without those of distlto.
