@@ -3,6 +3,7 @@
 //! Does not answer questions.
 
 use std::fs::{self, File};
+use std::io;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -19,7 +20,7 @@ use distlto_planner::linker::code_words::code_words;
 use distlto_planner::linker::coff;
 use distlto_planner::linker::flavour::Flavour;
 use distlto_planner::linker::help::Help;
-use distlto_planner::linker::options::last;
+use distlto_planner::linker::options::{last, value};
 use distlto_planner::options::Code;
 use distlto_planner::recorded_flags::FlagRecords;
 use distlto_planner::words::{Word, lossy, shell_line, word_of};
@@ -67,6 +68,8 @@ const ALONE: [&str; 4] =
 const ON_NAMES: [&str; 2] = ["thinlto-prefix-replace", "thinlto-object-suffix-replace"];
 /// Has ELF's linker write each module after its imports.
 const SAVE_IMPORTS: &[u8] = b"--save-temps=import";
+/// Options that ours replace, so that the linker would not see a value that it refuses.
+const REPLACED: [&str; 2] = ["thinlto-jobs", "thinlto-cache-policy"];
 /// Acts like lld's option `--reproduce`.
 const REPRODUCE: &str = "LLD_REPRODUCE";
 
@@ -222,6 +225,11 @@ impl Shared<'_> {
         }
         if let Some(option) = ON_NAMES.iter().find_map(|name| last(arguments, name)) {
             return alone(&format!("--{} is for a thin link alone", option.name));
+        }
+        if flavour.is_none()
+            && let Some(option) = refused(process, arguments).map_err(IoError::on("ask", &process.program))?
+        {
+            return alone(&format!("the linker refuses {option}"));
         }
         // One that is gone needs no answer.
         if process.has_variable(REPRODUCE).unwrap_or_default() {
@@ -498,6 +506,17 @@ fn distributor(compilation: &CompileSettings) -> Result<Vec<Word>, IoError> {
     let flags = compilation.flags.args.iter().filter(|_| compilation.flavour.is_some());
     let flags = flags.map(|flag| ("thinlto-remote-compiler-arg", flag.as_bytes()));
     Ok(named.into_iter().chain(flags).map(|(name, value)| compilation.spelled(name, value)).collect())
+}
+
+/// An option that ours would replace, and that the linker refuses.
+fn refused(process: &Process, arguments: &[Argument]) -> io::Result<Option<String>> {
+    for option in REPLACED.iter().filter_map(|name| last(arguments, name)) {
+        let is_number = value(option).is_some_and(|value| value == "all" || value.parse::<u32>().is_ok());
+        if !is_number && !linkers::accepts(process, option.words.iter())? {
+            return Ok(Some(option.words.join(" ")));
+        }
+    }
+    Ok(None)
 }
 
 /// A sentence that names an input that no record can name, so that nobody knows its source.

@@ -162,6 +162,13 @@ pub fn coff_line(process: &Process) -> io::Result<Option<Result<LinkLine, LinkLi
     Ok(words.map(|words| Flavour::MinGw.read(words, &help)))
 }
 
+/// Whether a linker for ELF takes these options. It reads them before it prints its version.
+pub fn accepts<'w>(process: &Process, options: impl Iterator<Item = &'w String>) -> io::Result<bool> {
+    let mut command = asking(process, flavour(&process.words));
+    command.args(options).arg("--version").current_dir(&process.directory);
+    Ok(command.output()?.status.success())
+}
+
 /// How many words of a command line name the linker.
 pub fn linker_words(words: &[Word]) -> usize {
     if flavour(words).is_some() { 3 } else { 1 }.min(words.len())
@@ -177,17 +184,22 @@ fn remembered() -> HashMap<String, Linker> {
     lines.into_iter().map(|line| (line.program, line.linker)).collect()
 }
 
+/// A process's program, for a question.
+fn asking(process: &Process, flavour: Option<&Word>) -> Command {
+    let mut command = Command::new(&process.program);
+    command.arg0(path_of(&process.words[0])).stdin(Stdio::null());
+    if let Some(flavour) = flavour {
+        command.args([path_of(FLAVOUR), path_of(flavour)]);
+    }
+    command
+}
+
 fn ask(process: &Process, flavour: Option<&Word>) -> io::Result<Linker> {
     if !can_ask(&process.file)? {
         return Ok(Linker::None);
     }
     let answer = |question: &[&str]| {
-        let mut command = Command::new(&process.program);
-        command.arg0(path_of(&process.words[0])).stdin(Stdio::null());
-        if let Some(flavour) = flavour {
-            command.args([path_of(FLAVOUR), path_of(flavour)]);
-        }
-        let answer = command.args(question).output()?;
+        let answer = asking(process, flavour).args(question).output()?;
         let text = String::from_utf8_lossy(&answer.stdout).trim_end().to_owned();
         Ok::<_, io::Error>((answer.status.success(), text))
     };

@@ -251,3 +251,20 @@ fn options_that_a_linker_takes_only_alone() -> Result<()> {
     }
     Ok(())
 }
+
+/// Ours replace these, so that the linker would not see them.
+#[test]
+fn values_that_the_linker_refuses_are_refused() -> Result<()> {
+    let pair = Pair::create("refused-values")?;
+    let jobs = ["2x", "-1", "heavyweight", "99999999999"].map(|value| format!("--thinlto-jobs={value}"));
+    let policies = ["none=1", "prune_after=1x"].map(|value| format!("--thinlto-cache-policy={value}"));
+    for option in jobs.iter().chain(&policies) {
+        let ended =
+            pair.same(&format!("$link %clang -O2 -flto=thin -fuse-ld=lld -Wl,{option} a.o b.o -o P"))?;
+        ensure!(ended.code == Some(1), "{option}: {ended:?}");
+    }
+    for option in ["--thinlto-jobs=all", "--thinlto-jobs=", "--thinlto-cache-policy=prune_after=2h"] {
+        pair.same_program(&format!("$link %clang -O2 -flto=thin -fuse-ld=lld -Wl,{option} a.o b.o -o P"))?;
+    }
+    Ok(())
+}
