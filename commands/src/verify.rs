@@ -33,7 +33,8 @@ use ways::Ways;
 
 /// Say whether distlto makes of a link what lld makes of it in process
 ///
-/// The command is linked by lld in process and by distlto, each into a scratch directory: outputs of the command are not touched.
+/// The command is linked by lld in process and by distlto with `--exact-names`, each into a scratch directory: outputs of the
+/// command are not touched.
 /// Compared are exit status and bytes, and where these differ objects, sections and symbols. The exit code is 0 if both are
 /// equal, or differ for a reason that is told, and 1 if they do not. A link that fails in both ways ends with lld's exit code.
 #[derive(Debug, Clone, Args)]
