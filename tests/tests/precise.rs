@@ -157,18 +157,22 @@ fn an_object_of_a_split_unit_is_kept_too() -> Result<()> {
     is_fresh(&project, &[])
 }
 
+/// A compiler of the user's has no import steps either.
 #[test]
-fn with_exact_names_whatever_imports_from_what_changed_runs() -> Result<()> {
-    let project = Project::create("precise-off", &SOURCES)?;
-    relink(&project, &[EXACT])?;
-    project.edit("shared.c", "x * 7", "x * 9")?;
-    ensure!(may_be_kept(&project, &[EXACT])?.is_empty(), "no import step is performed");
-    let words = [EXACT, "-v"];
-    let output = succeed(link(&project, &words)?.env_remove("DISTLTO_CACHE").env_remove("DISTLTO_STATE"))?;
-    let ran = with_result(&project, |action| action.result == ActionStatus::Done)?;
-    ensure!(ran == ["a.o", "b.o", "shared.o"], "{ran:?}");
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(said.contains(": 3 backends (2 for imports, 1 for own code) in "), "{said}");
+fn without_import_steps_whatever_imports_from_what_changed_runs() -> Result<()> {
+    for option in [EXACT, "--backend-arg=-w"] {
+        let project = Project::create("precise-off", &SOURCES)?;
+        relink(&project, &[option])?;
+        project.edit("shared.c", "x * 7", "x * 9")?;
+        ensure!(may_be_kept(&project, &[option])?.is_empty(), "{option}: no import step is performed");
+        let words = [option, "-v"];
+        let output =
+            succeed(link(&project, &words)?.env_remove("DISTLTO_CACHE").env_remove("DISTLTO_STATE"))?;
+        let ran = with_result(&project, |action| action.result == ActionStatus::Done)?;
+        ensure!(ran == ["a.o", "b.o", "shared.o"], "{ran:?}");
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(said.contains(": 3 backends (2 for imports, 1 for own code) in "), "{said}");
+    }
     Ok(())
 }
 

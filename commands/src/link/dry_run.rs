@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use distlto_executor::schedule::estimate::Estimates;
 use distlto_executor::schedule::history::History;
-use distlto_planner::backend_flags::stable_names;
 use distlto_planner::graph::{ActionGraph, ActionId};
 use distlto_planner::state::Place;
 use distlto_prepare::io_error::IoError;
@@ -59,11 +58,12 @@ struct WouldRun<'a> {
 }
 
 /// Reports on a link with backends. `graph` has an action for each record without a kept object, at its number.
+/// `has_steps` if an import step may spare a backend.
 pub(crate) fn print(
     session: &Session<'_>,
     graph: &ActionGraph,
     actions: &[ActionRecord],
-    implied: Option<usize>,
+    (implied, has_steps): (Option<usize>, bool),
 ) -> Result<(), IoError> {
     let running: Vec<&ActionRecord> =
         actions.iter().filter(|action| action.result != ActionStatus::Kept).collect();
@@ -76,7 +76,6 @@ pub(crate) fn print(
     let times: Vec<u64> = wanted.iter().map(|&id| estimates.weight(id).time).collect();
     let own = args.jobs.map(usize::from).or(implied);
     let jobs = own.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
-    let precise = stable_names::are_in(graph);
     let mut backends: Vec<WouldRun<'_>> = running
         .iter()
         .zip(&times)
@@ -87,7 +86,7 @@ pub(crate) fn print(
                 label,
                 why: &action.why,
                 cpu_us,
-                may_be_kept: precise && why::is_imports_only(&action.why),
+                may_be_kept: has_steps && why::is_imports_only(&action.why),
             }
         })
         .collect();

@@ -42,7 +42,7 @@ pub enum Anew<'w> {
     Damaged,
 }
 
-/// What is called before a linker begins anew.
+/// The callback before a linker begins anew.
 pub type BeforeAnew<'a> = &'a (dyn Fn(Anew<'_>) + Sync);
 
 /// The context for answering one linker.

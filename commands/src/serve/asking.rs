@@ -93,7 +93,7 @@ pub struct Asking {
 }
 
 impl Asking {
-    /// A link whose objects decide about the names of promoted locals.
+    /// A link with finished objects: their promoted locals have names already.
     fn without_names(link: LinkCommand, compilation: CompileSettings) -> Self {
         Self { link, compilation, stable_names: false, why_not_stable: None }
     }
@@ -250,7 +250,7 @@ impl Shared<'_> {
             return Ok(Called::Link(Box::new(Asking::without_names(link, compilation))));
         }
         let raw = gather(arguments);
-        // Two such outputs may be linked into one program, whose sources nobody compares.
+        // Outputs of -r may be linked into one program, and no link compares the sources of both.
         let may_be_stable = options.stable_names
             && has_names
             && flavour.is_none()

@@ -276,7 +276,7 @@ impl<'scope> Hearing<'scope, '_, '_> {
         if is_over {
             return self.send(question.ticket, Answer::End(1));
         }
-        if let Err(why) = if is_first { self.claim_all()? } else { Ok(()) } {
+        if is_first && let Some(why) = self.alike_sources()? {
             return self.begin_anew(question.ticket, &why);
         }
         if question.key.is_empty() {
@@ -461,12 +461,12 @@ impl<'scope> Hearing<'scope, '_, '_> {
         source_name(bitcode_of(bytes).unwrap_or(bytes)).ok()
     }
 
-    /// Claims the sources of all modules that the linker has loaded, if no record has them: it asks for some only after it
-    /// has compiled others.
-    fn claim_all(&mut self) -> Result<Result<(), String>, LinkError> {
+    /// Compares the sources of all modules that the linker has loaded, if no record has them: it asks for some modules only
+    /// after it has compiled others. Returns a sentence on two that are alike.
+    fn alike_sources(&mut self) -> Result<Option<String>, LinkError> {
         let answering = self.answering;
         if !answering.stable_names || answering.earlier.all().iter().any(|object| object.source.is_some()) {
-            return Ok(Ok(()));
+            return Ok(None);
         }
         let text = self.resolution().map_err(IoError::on("read", "what the linker resolved"))?;
         let modules = Resolutions::read(text, "");
@@ -474,11 +474,11 @@ impl<'scope> Hearing<'scope, '_, '_> {
             let Some(source) = self.read_source(id) else { continue };
             let label = self.files.label(id);
             if let Err(why) = self.claim_source(&source, &label) {
-                return Ok(Err(why));
+                return Ok(Some(why));
             }
             self.known_sources.insert(label, source);
         }
-        Ok(Ok(()))
+        Ok(None)
     }
 
     /// The linker's resolution, which is read once; empty if it has written none.
@@ -749,7 +749,7 @@ impl<'scope> Hearing<'scope, '_, '_> {
         }
     }
 
-    /// Claims the sources of modules whose objects the linker opened by itself.
+    /// Compares the sources of modules whose objects the linker opened by itself.
     fn claim_opened(&mut self) -> Result<(), String> {
         if !self.answering.stable_names {
             return Ok(());

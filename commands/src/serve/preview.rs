@@ -81,7 +81,8 @@ pub fn report(answering: &Answering<'_>, seen: Seen<'_>) -> Result<bool, LinkErr
         }
     }
     actions.extend(kept.iter().enumerate().map(|(at, module)| record.kept(first + at, module)));
-    dry_run::print(answering.session, &graph, &actions, answering.compilation.jobs)?;
+    let compilation = answering.compilation;
+    dry_run::print(answering.session, &graph, &actions, (compilation.jobs, compilation.shows_imports))?;
     Ok(true)
 }
 

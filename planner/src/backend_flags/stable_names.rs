@@ -3,8 +3,6 @@
 //! An edit changes that hash, and with it the code of all modules that import such a local. Does not check whether
 //! modules share a source file. The option is that of `llvm/lib/Transforms/Utils/FunctionImportUtils.cpp`.
 
-use crate::graph::ActionGraph;
-
 /// LLVM's option, without its hyphen.
 const OPTION: &str = "use-source-filename-for-promoted-locals";
 
@@ -30,11 +28,4 @@ pub fn alike((one, first): (&str, &str), (other, second): (&str, &str)) -> Strin
         true => format!("{one} and {other} both come from {first}"),
         false => format!("{one} comes from {first} and {other} from {second}, which LLVM spells alike"),
     }
-}
-
-/// Whether an action of a graph has stable names.
-pub fn are_in(graph: &ActionGraph) -> bool {
-    graph
-        .actions()
-        .any(|(id, _)| graph.command(id).into_iter().any(|word| word.trim_start_matches('-') == OPTION))
 }

@@ -1,8 +1,8 @@
 //! `cargo xtask campaign precise`: third-party programs that are edited at random and linked again, once with import steps and
 //! once without, and every object of the two compared byte for byte.
 //!
-//! Both link the same command into the same output and keep their objects apart. The link without import steps has clang run
-//! each backend whose shard or imports changed, so it is the oracle: an object that was kept has to be what it made.
+//! Both link the same command into the same output and keep their objects apart. In the link without import steps clang
+//! compiles each module with another shard or other imports, so it is the oracle: a kept object has to equal its object.
 //! With a cache there is a second checkout, which has what the first compiled from the cache, and keeps what the first kept.
 
 use std::collections::BTreeMap;
@@ -57,7 +57,7 @@ pub struct Arguments {
     distlto: Option<PathBuf>,
 }
 
-/// The link with precise keys, and the one without.
+/// The link with import steps, and the one without.
 const WITH: &str = "with";
 const WITHOUT: &str = "without";
 /// Has a compiler run each backend, so that there are no import steps.

@@ -18,7 +18,7 @@ use crate::shell;
 pub enum Way {
     /// The linker with its own cache.
     Lld,
-    /// `distlto link --exact-names`, which runs each backend whose shard or imports changed.
+    /// `distlto link --exact-names`: each backend runs if its shard or an import has changed.
     Exact,
     /// `distlto link`.
     Distlto,
