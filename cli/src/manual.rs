@@ -51,7 +51,7 @@ const VARIABLES: &[(&str, &str)] = &[
         state::VARIABLE,
         "The directory of --state of distlto link, index, plan, inspect, explain, diff and report",
     ),
-    ("MAKEFLAGS", "The make jobserver to share job slots with"),
+    ("MAKEFLAGS", "The job slots of the build"),
 ];
 
 /// Write the manual pages of distlto and its subcommands

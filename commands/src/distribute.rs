@@ -43,7 +43,7 @@ use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_executor::process_stat::resident;
 use distlto_executor::run::{self, NoHooks};
-use distlto_executor::schedule::tokens::jobserver_from_env;
+use distlto_executor::schedule::tokens::JobSlots;
 use distlto_executor::staging::Places;
 use distlto_record::action::ActionRecord;
 use distlto_record::progress::text::{human, printable};
@@ -161,7 +161,6 @@ pub fn run(args: &DistributeArgs, cancel: &Cancel) -> Result<u8, DistributeError
     if args.answered {
         return Ok(0);
     }
-    let jobserver = jobserver_from_env();
     let name = args.job_file.to_string_lossy().into_owned();
     let linker = ParentLinker::of_job_file(&args.job_file);
     if let Some(linker) = &linker {
@@ -196,7 +195,7 @@ pub fn run(args: &DistributeArgs, cancel: &Cancel) -> Result<u8, DistributeError
     cost::set_costs(&mut file, Some(directory.path()));
     let (file, directory, saved) = (&file, &directory, saved.as_ref());
     let session = Session { args, cancel, spawner: &spawner, file, directory, own: &own, saved };
-    let result = session.run(&places, jobserver);
+    let result = session.run(&places);
     if cancel.is_cancelled() {
         own.clean_up_after_linker();
     }
@@ -222,7 +221,7 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    fn run(&self, places: &Places, jobserver: Option<jobserver::Client>) -> Result<u8, DistributeError> {
+    fn run(&self, places: &Places) -> Result<u8, DistributeError> {
         let reporter = self.reporter()?;
         let (graph, directory) = (&self.file.graph, self.directory.path());
         let repeat = |job: ActionId| match self.saved {
@@ -241,7 +240,8 @@ impl Session<'_> {
         let name = |label: &str| temporaries::without_process_in_path(label, process);
         options.name = Some(&name);
         options.directory = Some(directory);
-        options.jobserver = jobserver.as_ref();
+        let slots = JobSlots::usable(std::process::id());
+        options.slots = slots.as_ref();
         options.grace = GRACE;
         let linker = self.own.linker.as_ref().map(ParentLinker::process);
         options.beside = linker.and_then(resident).unwrap_or(0);

@@ -14,7 +14,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 use distlto_executor::cancel::Cancel;
-use distlto_executor::schedule::tokens::jobserver_of_make;
+use distlto_executor::schedule::tokens::JobSlots;
 use distlto_planner::state::VARIABLE;
 use distlto_planner::words::{Word, word_of};
 use distlto_prepare::exit;
@@ -31,9 +31,9 @@ const TOOL: u8 = 7;
 
 /// Say what is seen here, and whether links by distlto will work
 ///
-/// Compiler and linker are tried on some lines of C; memory, processors, make's jobserver, the links that run at
+/// Compiler and linker are tried on some lines of C; memory, processors, the build's job slots, the links that run at
 /// the moment, the folder of states, the cache and the configured servers are looked at. The exit code is 0 if links can work, and otherwise the one that they
-/// would end with: 7 if a compiler or linker is missing or too old. A cache or jobserver that cannot be used is WRONG, and
+/// would end with: 7 if a compiler or linker is missing or too old. A cache or job slots that cannot be used are WRONG, and
 /// links work without it.
 #[derive(Debug, Clone, Args)]
 #[command(name = "doctor", after_help = exit::help())]
@@ -74,7 +74,7 @@ pub fn run(args: &DoctorArgs, cancel: &Cancel) -> Result<u8, IoError> {
     let words: Vec<Word> = args.command.iter().cloned().map(word_of).collect();
     let link = doctor.command(&words);
     doctor.tools(link.as_ref(), !words.is_empty());
-    doctor.machine(jobserver_of_make());
+    doctor.machine(JobSlots::of(std::process::id()));
     doctor.places(link.as_ref().filter(|_| !words.is_empty()));
     doctor.remote();
     if cancel.is_cancelled() {

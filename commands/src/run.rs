@@ -29,7 +29,7 @@ use crate::run_args::{Assembly, RunArgs};
 use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_executor::run::{self, Hooks, Made, Need};
-use distlto_executor::schedule::tokens::jobserver_from_env;
+use distlto_executor::schedule::tokens::JobSlots;
 use distlto_record::cause::{FailureCause, FailureKind};
 use distlto_record::progress::{Plan, Profile, Progress, ProgressEvent, Reporter};
 use distlto_record::report::{Counts, Failure};
@@ -65,7 +65,7 @@ pub struct RunCommandArgs {
 /// Runs the outdated actions. Returns the exit code: 0, that of the first failure's class, or that of the signal that
 /// ended the run.
 pub fn run(args: &RunCommandArgs, cancel: &Cancel) -> Result<u8, RunError> {
-    let jobserver = jobserver_from_env();
+    let slots = JobSlots::usable(std::process::id());
     // The folder of many states; --state is that of this graph alone.
     let input = GraphSource::find(&args.graph, std::env::var(VARIABLE).ok().as_deref())?;
     let mut graph = input.read_to_run()?;
@@ -88,7 +88,7 @@ pub fn run(args: &RunCommandArgs, cancel: &Cancel) -> Result<u8, RunError> {
                 spawner: &spawner,
                 cancel,
                 reporter: &reporter,
-                jobserver: jobserver.as_ref(),
+                slots: slots.as_ref(),
             };
             match round.run()? {
                 End::Rewritten(newer) => graph = *newer,
@@ -130,7 +130,7 @@ struct Round<'a> {
     spawner: &'a LocalSpawner,
     cancel: &'a Cancel,
     reporter: &'a Reporter,
-    jobserver: Option<&'a jobserver::Client>,
+    slots: Option<&'a JobSlots>,
 }
 
 impl Round<'_> {
@@ -162,7 +162,7 @@ impl Round<'_> {
         let assembly = Assembly::new(&self.args.run, store, self.spawner, self.cancel)?;
         let history = Place::History.path(self.directory);
         let mut options = assembly.options(self.reporter, Some(&history), None);
-        options.jobserver = self.jobserver;
+        options.slots = self.slots;
         options.digests = Some(log.digests());
         let watching = Watching {
             graph,

@@ -11,7 +11,6 @@ use clap::builder::{BoolishValueParser, OsStringValueParser, TypedValueParser};
 use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, Args, FromArgMatches};
 use distlto_prepare::io_error::IoError;
-use distlto_prepare::message::note;
 use distlto_prepare::private::{self, Reach};
 use distlto_prepare::warning::warn;
 
@@ -26,10 +25,8 @@ use distlto_executor::ledger::Ledger;
 use distlto_executor::run;
 use distlto_executor::schedule::Policy;
 use distlto_executor::schedule::memory::Limit;
-use distlto_executor::schedule::tokens;
 use distlto_planner::words::Word;
 use distlto_record::progress::{Profile, Progress, Reporter, Style};
-use jobserver::Client;
 
 use crate::remote::args::RemoteArgs;
 use crate::remote::connect::RemoteError;
@@ -368,24 +365,6 @@ impl RunArgs {
         }
         options.ignores_hashes = *no_verify_hashes;
         options.policy = if *keep_going { Policy::KeepGoing } else { Policy::StopAtFirstFailure };
-    }
-
-    /// Returns the job slots of the make that runs this. If make withholds its jobserver, and more than one of so many
-    /// `jobs` could run at once, prints a note with the remedy. `implied` is a number from another source than `-j`.
-    pub fn jobserver(&self, jobs: usize, implied: Option<usize>) -> Option<Client> {
-        let at_once = self.jobs.map(usize::from).or(implied).unwrap_or(usize::MAX).min(jobs);
-        let found = tokens::jobserver_of_make();
-        if let Err(unusable) = &found
-            && unusable.is_withheld
-            && at_once > 1
-            && !(self.quiet || self.json)
-        {
-            note(format_args!(
-                "make does not pass its jobserver on, so that more may run at once than its -j says: {}",
-                tokens::REMEDY
-            ));
-        }
-        found.ok().flatten()
     }
 
     /// Returns the spawner for compilers and linkers.

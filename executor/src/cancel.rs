@@ -11,8 +11,6 @@ use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
 use rustix::pipe::PipeFlags;
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 
-use crate::schedule::tokens;
-
 /// How urgently a run is to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Urgency {
@@ -91,8 +89,6 @@ impl Cancel {
 /// Returns a token that `SIGINT`, `SIGTERM` and `SIGHUP` set. Leaves out signals ignored since the start of this
 /// process (by `nohup`, or by a shell for a background job). To be called once, early in `main`.
 pub fn cancel_on_signals() -> io::Result<Cancel> {
-    // The token's own pipe gets the first free numbers, which may be those that MAKEFLAGS names.
-    let _ = tokens::jobserver_of_make();
     let cancel = Cancel::new()?;
     if is_ignored(SIGCHLD)? {
         // Nobody can wait for a child then, compilers neither.

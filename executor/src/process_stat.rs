@@ -3,7 +3,10 @@
 //! Without such files nothing is known. Does not depend on the purpose of the processes.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 use rustix::process::getppid;
@@ -36,6 +39,14 @@ pub fn stat(process: u32) -> Option<Stat> {
         parent: fields.get(1)?.parse().ok()?,
         started: fields.get(19)?.parse().ok()?,
     })
+}
+
+/// The value of a variable of the environment that a process was started with.
+pub fn variable(process: u32, name: &str) -> io::Result<Option<OsString>> {
+    let variables = fs::read(format!("/proc/{process}/environ"))?;
+    let value =
+        |variable: &[u8]| variable.strip_prefix(name.as_bytes())?.strip_prefix(b"=").map(<[u8]>::to_vec);
+    Ok(variables.split(|&byte| byte == 0).find_map(value).map(OsString::from_vec))
 }
 
 /// Whether there is a process of this number, be it another one by now.

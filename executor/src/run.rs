@@ -26,7 +26,6 @@ use distlto_prepare::io_error::IoError;
 use distlto_prepare::kind::Native;
 use distlto_prepare::message::note;
 use distlto_prepare::warning::warn;
-use jobserver::Client;
 
 use crate::attempt::Context;
 use crate::cache::ResultCache;
@@ -43,7 +42,7 @@ use crate::ledger::Ledger;
 use crate::schedule::estimate::Estimates;
 use crate::schedule::history::History;
 use crate::schedule::memory::Limit;
-use crate::schedule::tokens::Tokens;
+use crate::schedule::tokens::{JobSlots, Tokens};
 use crate::schedule::{Policy, Schedule, State};
 use crate::staging::{Places, StagingArea};
 use crate::undeclared::Undeclared;
@@ -68,8 +67,8 @@ pub struct RunOptions<'a> {
     pub directory: Option<&'a Path>,
     /// Required format of objects; that of each module's own triple when `None`.
     pub expected: Option<Native>,
-    /// The build's jobserver, from [`crate::schedule::tokens::jobserver_from_env`].
-    pub jobserver: Option<&'a Client>,
+    /// The job slots of the build that runs this; none when `None`.
+    pub slots: Option<&'a JobSlots>,
     /// Starts commands.
     pub spawner: &'a dyn Spawner,
     /// Ends the run early.
@@ -114,14 +113,14 @@ pub struct RunOptions<'a> {
 }
 
 impl<'a> RunOptions<'a> {
-    /// As many jobs as processors, stopping at the first failure, in the current directory, without jobserver.
+    /// As many jobs as processors, stopping at the first failure, in the current directory, without job slots.
     pub fn new(spawner: &'a dyn Spawner, cancel: &'a Cancel, progress: &'a dyn Progress) -> Self {
         Self {
             jobs: thread::available_parallelism().map_or(1, usize::from),
             policy: Policy::default(),
             directory: None,
             expected: None,
-            jobserver: None,
+            slots: None,
             spawner,
             cancel,
             progress,
@@ -244,7 +243,7 @@ fn run_all<'g>(
         progress.report(ProgressEvent::Planned(plan));
         let (work, ended) = thread::scope(|scope| {
             let sender = work.incoming.sender.clone();
-            let tokens = Tokens::new(options.jobserver, sender.clone(), Event::Token);
+            let tokens = Tokens::new(options.slots, sender.clone(), Event::Token);
             let workers = Workers::new(scope, context, options.provide, sender);
             RunLoop::new(work, plan, options, hooks, workers, tokens).drive()
         });
@@ -293,7 +292,7 @@ fn in_context<T>(options: &RunOptions<'_>, then: impl FnOnce(&Context<'_>) -> T)
         engine,
         linker,
         jobs: _,
-        jobserver: _,
+        slots: _,
         // The run's, and its runner's.
         policy: _,
         progress: _,

@@ -3,9 +3,9 @@
 #   CXX = clang++
 #   include PATH/distlto.mk
 #   program: main.o other.o
-#   	+$(CXX_LINK) $(CXXFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
+#   	$(CXX_LINK) $(CXXFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
 #
-# The + lets distlto share make's job slots. `make THINLTO=0` compiles and links as without this file. Make's built-in rules
+# `make THINLTO=0` compiles and links as without this file. Make's built-in rules
 # for programs link with distlto as well.
 
 THINLTO ?= 1

@@ -13,12 +13,11 @@ pub mod same;
 pub mod table;
 pub mod workspace;
 
-use std::env;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::toolchain::{find, repository};
+use crate::toolchain::{find, target};
 
 const SETUP: &str = "install it with `cargo xtask bazel setup`";
 
@@ -37,8 +36,7 @@ impl Version {
         match self {
             Self::Four => find("bazel-4").with_context(|| format!("bazel-4 is missing; {SETUP}")),
             Self::Seven => {
-                let target = env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
-                let program = repository().join(target).join("bazel/sid/bazel");
+                let program = target().join("bazel/sid/bazel");
                 ensure!(program.is_file(), "{} is missing; {SETUP}", program.display());
                 Ok(program)
             }

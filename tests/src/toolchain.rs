@@ -6,7 +6,7 @@ use std::env;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 /// The LLVM that rustc's bitcode and the DTLTO oracle need.
 pub const NEWEST: u32 = 22;
@@ -62,6 +62,13 @@ pub fn system_tool(name: &str) -> Result<PathBuf> {
     find(name).with_context(|| format!("{name} is missing; install it with `cargo xtask setup`"))
 }
 
+/// GNU make or Ninja of a release that has job slots in a fifo.
+pub fn builder(name: &str) -> Result<PathBuf> {
+    let path = target().join("builders").join(name);
+    ensure!(path.is_file(), "{} is missing; install it with `cargo xtask setup`", path.display());
+    Ok(path)
+}
+
 /// A program that this crate builds for its own tests, found beside the running test.
 pub fn helper(name: &str) -> Result<PathBuf> {
     let path = profile_dir()?.join(name);
@@ -77,6 +84,11 @@ pub fn profile_dir() -> Result<PathBuf> {
     let dir = exe.parent().context("a test has a directory")?;
     let dir = if dir.file_name() == Some(OsStr::new("deps")) { dir.parent().unwrap_or(dir) } else { dir };
     Ok(dir.to_owned())
+}
+
+/// Where cargo builds, and `cargo xtask setup` installs.
+pub fn target() -> PathBuf {
+    repository().join(env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
 }
 
 /// The root of the repository.

@@ -1,4 +1,4 @@
-//! `distlto doctor` with the installed tools, with one of them missing, and under a make that keeps its jobserver; and links
+//! `distlto doctor` with the installed tools, with one of them missing, and in a build with job slots; and links
 //! that say the same of make, and why there was nothing to do.
 
 use std::fs::Permissions;
@@ -105,7 +105,7 @@ fn installed_tools_work_and_programs_read_the_same() -> Result<()> {
         asks,
         ("ok", "do a ThinLTO link of some lines together"),
         ("ok", "is loaded into linkers"),
-        ("note", "no make runs this"),
+        ("note", "no make, Ninja or cargo with job slots runs this"),
         ("links by distlto can work here", ""),
     ];
     // Links of other tests come and go.
@@ -206,44 +206,19 @@ fn places_that_cannot_be_used_are_told_apart() -> Result<()> {
 }
 
 #[test]
-fn a_jobserver_that_make_keeps_is_told_of() -> Result<()> {
+fn job_slots_of_make_are_told_of() -> Result<()> {
     let place = Place::create("make", &["clang", "ld.lld"])?;
     let doctor = place.distlto(&["doctor"])?;
-    // Where make has a pipe it closes it, and where it has a fifo anybody can open that.
-    let passes = ("ok", "make passes its jobserver on");
-    let mut flags = Command::new(system_tool("printenv")?);
-    flags.arg("MAKEFLAGS");
-    let with_fifo = String::from_utf8(place.make(&["-j3"], &flags, false)?.stdout)?.contains("fifo:");
-    let withheld = ("WRONG", "put + before the recipe line");
-    let (level, part) = if with_fifo { passes } else { withheld };
-    let without = place.make(&["-j3"], &doctor, false)?;
-    ensure!(says(&without, level, part), "{level}, {part:?}: {without:?}");
-    let with = place.make(&["-j3"], &doctor, true)?;
-    ensure!(says(&with, passes.0, passes.1), "{with:?}");
-    let none = place.make(&[], &doctor, true)?;
-    ensure!(says(&none, "note", "names no jobserver"), "{none:?}");
-
-    place.compile(&["-flto=thin"])?;
-    let clang = place.folder.toolchain.tool("clang")?;
-    let clang = clang.to_str().context("UTF-8")?;
-    let mut number = 0;
-    let mut notes = |flags: &[&str], options: &[&str], plus| -> Result<usize> {
-        number += 1;
-        let output = format!("program{number}");
-        // No object of another link counts.
-        let other = format!("-Wl,-mllvm,-inline-threshold={number}");
-        let line = ["--", clang, "-fuse-ld=lld", &other, "main.o", "f.o", "-o", &output];
-        let words = [&["link"], options, &line].concat();
-        let ran = place.make(flags, &place.distlto(&words)?, plus)?;
-        Ok(String::from_utf8(ran.stderr)?.matches("put + before the recipe line").count())
-    };
-    let told = usize::from(!with_fifo);
-    ensure!(notes(&["-j3"], &[], false)? == told, "without +");
-    ensure!(notes(&["-j3"], &[], true)? == 0, "with +");
-    for options in ["-q", "--json", "-j1"] {
-        ensure!(notes(&["-j3"], &[options], false)? == 0, "{options}");
+    for plus in [false, true] {
+        let found = place.make(&["-j3"], &doctor, plus)?;
+        ensure!(says(&found, "ok", "jobs take slots of the build that runs this"), "{found:?}");
     }
-    ensure!(notes(&[], &[], false)? == 0, "make has no jobserver");
+    let none = place.make(&[], &doctor, true)?;
+    ensure!(says(&none, "note", "has no job slots"), "{none:?}");
+    let mut gone = place.distlto(&["doctor"])?;
+    gone.env("MAKEFLAGS", " -j3 --jobserver-auth=fifo:/nowhere");
+    let gone = capture(&mut gone)?;
+    ensure!(says(&gone, "WRONG", "the job slots fifo:/nowhere, which cannot be used"), "{gone:?}");
     Ok(())
 }
 

@@ -24,7 +24,7 @@ mod fail_closed;
 mod formats;
 mod incremental;
 mod install;
-mod jobserver;
+mod job_slots;
 mod kbuild;
 mod kept;
 mod ledger;

@@ -7,6 +7,7 @@ mod apt;
 mod bazel;
 mod bench;
 mod buck2;
+mod builders;
 mod campaign;
 mod compare;
 mod debian;

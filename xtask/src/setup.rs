@@ -10,7 +10,7 @@ use anyhow::{Result, ensure};
 
 use crate::bazel::parts;
 use crate::shell::{cargo, find, quietly};
-use crate::{apt, engine, package, page, unstable_llvm};
+use crate::{apt, builders, engine, package, page, unstable_llvm};
 
 /// The LLVM that everything is tested with.
 pub const NEWEST: u32 = 22;
@@ -79,6 +79,7 @@ pub fn setup(versions: &[u32]) -> Result<()> {
     engine::casd::install()?;
     parts::install()?;
     page::install()?;
+    builders::install()?;
     if !unstable.is_empty() {
         unstable_llvm::install()?;
         eprintln!(

@@ -1,4 +1,4 @@
-//! Memory, processors and make's jobserver, as a run would find them.
+//! Memory, processors and a build's job slots, as a run would find them.
 //!
 //! Does not depend on tools.
 
@@ -6,21 +6,20 @@ use std::thread;
 use std::time::Instant;
 
 use distlto_executor::schedule::memory::{Limit, Memory, System};
-use distlto_executor::schedule::tokens::{REMEDY, Unusable};
+use distlto_executor::schedule::tokens::{JobSlots, Unusable};
 use distlto_record::progress::text::size;
-use jobserver::Client;
 
 use super::Doctor;
 
 impl Doctor<'_> {
-    /// Reports on memory, processors, jobserver and other links.
-    pub(super) fn machine(&mut self, jobserver: Result<Option<Client>, Unusable>) {
+    /// Reports on memory, processors, job slots and other links.
+    pub(super) fn machine(&mut self, slots: Result<Option<JobSlots>, Unusable>) {
         self.report.about("memory");
         self.memory(&System::real());
         self.report.about("processors");
         self.processors();
-        self.report.about("jobserver");
-        self.jobserver(jobserver);
+        self.report.about("job slots");
+        self.job_slots(slots);
         self.report.about("other links");
         self.ledger();
     }
@@ -59,19 +58,18 @@ impl Doctor<'_> {
         }
     }
 
-    fn jobserver(&mut self, found: Result<Option<Client>, Unusable>) {
+    fn job_slots(&mut self, found: Result<Option<JobSlots>, Unusable>) {
         match found {
-            Ok(Some(_)) => self.report.good("make passes its jobserver on: jobs take slots of its -j"),
-            Ok(None) if std::env::var_os("MAKELEVEL").is_some() => self.report.note(
-                "the make that runs this names no jobserver: it has one if it is run with -j N, and jobs take no slots of it",
-            ),
-            Ok(None) => self.report.note(
-                "no make runs this. In a makefile, + before the recipe line that links passes make's jobserver on",
-            ),
-            Err(unusable) if unusable.is_withheld => {
-                self.report.wrong(&format!("make does not pass it on ({unusable}): {REMEDY}"));
+            Ok(Some(_)) => self.report.good("jobs take slots of the build that runs this"),
+            Ok(None) if std::env::var_os("MAKELEVEL").is_some() => {
+                self.report
+                    .note("the make that runs this has no job slots: it has some if it is run with -j N");
             }
-            Err(unusable) => self.report.wrong(&format!("{unusable}: jobs take no slots of it")),
+            Ok(None) => {
+                self.report
+                    .note("no make, Ninja or cargo with job slots runs this: jobs are as many as -j says");
+            }
+            Err(unusable) => self.report.wrong(&format!("{unusable}: jobs take none of them")),
         }
     }
 }

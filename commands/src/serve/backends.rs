@@ -19,6 +19,7 @@ use distlto_executor::process_stat::resident;
 use distlto_executor::result::Key;
 use distlto_executor::run::{self, Hooks, Made};
 use distlto_executor::schedule::Policy;
+use distlto_executor::schedule::tokens::JobSlots;
 use distlto_planner::digests::{Digest, FileDigests};
 use distlto_planner::graph::ActionId;
 use distlto_planner::keep::ModulePlaces;
@@ -126,7 +127,7 @@ pub fn run_backends(
 ) -> Result<u8, LinkError> {
     let session = answering.session;
     let args = &session.options.run;
-    let jobserver = args.jobserver(usize::MAX, answering.compilation.jobs);
+    let slots = JobSlots::usable(caller.process);
     let state = answering.here(session.directory);
     let is_described = answering.compilation.is_described;
     let store = args.cache.results(session.store.clone(), session.cancel);
@@ -139,7 +140,7 @@ pub fn run_backends(
     // The linker stays for the whole link.
     options.beside = resident(caller.process).unwrap_or(0);
     options.directory = answering.directory;
-    options.jobserver = jobserver.as_ref();
+    options.slots = slots.as_ref();
     options.cc1_commands = Some(answering.cc1_commands);
     options.digests = Some(answering.digests);
     let keep_failed = |id: ActionId| {

@@ -5,10 +5,11 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use distlto_exec::environment::{HOOK, LIBRARY_NAME};
+use distlto_executor::process_stat;
 use distlto_executor::trace::memory;
 use distlto_planner::link_command::LinkCommand;
 use distlto_planner::words::{Word, path_of, word_of};
@@ -80,10 +81,7 @@ impl Process {
 
     /// The value of a variable of the environment that it was started with.
     pub fn variable(&self, name: &str) -> io::Result<Option<OsString>> {
-        let variables = fs::read(format!("/proc/{}/environ", self.id))?;
-        let value =
-            |variable: &[u8]| variable.strip_prefix(name.as_bytes())?.strip_prefix(b"=").map(<[u8]>::to_vec);
-        Ok(variables.split(|&byte| byte == 0).find_map(value).map(OsString::from_vec))
+        process_stat::variable(self.id, name)
     }
 
     /// The strings for a linker: a folder, and its command line with these options.

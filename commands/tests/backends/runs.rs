@@ -1,12 +1,15 @@
 //! Whole runs: job slots, hooks, and what progress tells.
 
 use std::cell::{Cell, RefCell};
-use std::io::{self, Write};
+use std::fs;
+use std::io::{self, Read, Write};
+use std::process::Command;
 use std::rc::Rc;
 
 use distlto_executor::cancel::Cancel;
 use distlto_executor::run::{Hooks, Made, NoHooks, RunOptions, run};
 use distlto_executor::schedule::Policy;
+use distlto_executor::schedule::tokens::JobSlots;
 use distlto_planner::graph::{ActionGraph, ActionId};
 use distlto_record::progress::{JsonProgress, PlainProgress, Progress, Style};
 use distlto_record::report::Failure;
@@ -55,23 +58,31 @@ pub fn six(link: &Link) -> (ActionGraph, Vec<ActionId>) {
 }
 
 #[test]
-fn jobs_and_the_jobserver_bound_what_runs_at_once() {
+fn jobs_and_job_slots_bound_what_runs_at_once() {
     let link = Link::new(22);
     let (graph, wanted) = six(&link);
     let cancel = Cancel::new().unwrap();
-    // Tokens are for jobs beyond the first.
-    let servers = [0, 1].map(|tokens| jobserver::Client::new(tokens).unwrap());
-    for (jobs, server, most) in
-        [(1, None, 1), (3, None, 3), (4, Some(&servers[0]), 1), (4, Some(&servers[1]), 2), (0, None, 1)]
+    let slots = [0, 1].map(|free| {
+        let pipe = link.path(&format!("slots{free}"));
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let mut file = fs::File::options().read(true).write(true).open(&pipe).unwrap();
+        // A slot is for a job beyond the first.
+        file.write_all(&vec![b'+'; free]).unwrap();
+        (JobSlots::at(&pipe).unwrap(), file)
+    });
+    for (jobs, slots, most) in
+        [(1, None, 1), (3, None, 3), (4, Some(&slots[0].0), 1), (4, Some(&slots[1].0), 2), (0, None, 1)]
     {
         let count = Count::default();
-        let options = RunOptions { jobs, jobserver: server, ..link.options(&cancel) };
+        let options = RunOptions { jobs, slots, ..link.options(&cancel) };
         let report = run(&graph, &wanted, &options, &count);
         assert!(report.is_success());
         assert_eq!(count.most.get(), most, "-j{jobs}");
         assert_eq!(count.finished.borrow().len(), 6);
     }
-    assert_eq!(servers[1].available().unwrap(), 1, "the token was given back");
+    let mut byte = [0];
+    (&slots[1].1).read_exact(&mut byte).expect("the slot was given back");
+    assert_eq!(&byte, b"+");
 }
 
 /// Notes what has no result.

@@ -2,12 +2,11 @@
 
 use std::io;
 
-use distlto_planner::graph::ActionId;
-use jobserver::Acquired;
-
 use crate::attempt::JobAttempt;
+use crate::schedule::tokens::Slot;
+use distlto_planner::graph::ActionId;
 
-/// A message to the scheduling thread from a worker, the jobserver, or a caller that adds actions.
+/// A message to the scheduling thread from a worker, the job slots, or a caller that adds actions.
 pub(super) enum Event {
     /// `worker` is `None` for an action that this thread ran itself.
     Ended {
@@ -15,7 +14,7 @@ pub(super) enum Event {
         action: ActionId,
         attempt: Box<JobAttempt>,
     },
-    Token(io::Result<Acquired>),
+    Token(io::Result<Slot>),
     /// Actions have arrived, or no more will.
     Arrived,
 }

@@ -57,7 +57,7 @@ impl MachineShare {
             seat: None,
             limit: options.memory,
             jobs: jobs as u64,
-            slots: options.jobserver.is_none().then_some(slots),
+            slots: options.slots.is_none().then_some(slots),
             beside: options.beside,
             own: Holding::default(),
             theirs: Sums::default(),

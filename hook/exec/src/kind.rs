@@ -17,6 +17,8 @@ pub enum Kind {
 
 /// Each name by which lld is a linker has one of these parts, between dashes.
 const LINKERS: [&[u8]; 5] = [b"ld", b"ld.lld", b"ld64", b"ld64.lld", b"lld"];
+/// In the names of libraries.
+const SHARED: &[u8] = b".so";
 /// The first argument that names a flavour instead.
 const FLAVOUR: &[u8] = b"-flavor";
 /// How drivers are called, after a prefix such as `x86_64-linux-gnu-` and before a version.
@@ -42,7 +44,9 @@ const COMPILES: [&[u8]; 7] = [b"-c", b"-S", b"-E", b"-M", b"-MM", b"-fsyntax-onl
 /// Returns the kind of a program. `name` is its first word, be that a path.
 pub fn of<'a>(name: &[u8], arguments: impl Iterator<Item = &'a [u8]> + Clone) -> Kind {
     let name = name.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
-    let is_named = name.split(|&byte| byte == b'-').any(|part| LINKERS.contains(&part));
+    // The loader is called `ld-linux-x86-64.so.2`, and can be started as a program.
+    let is_library = name.windows(SHARED.len()).any(|part| part == SHARED);
+    let is_named = !is_library && name.split(|&byte| byte == b'-').any(|part| LINKERS.contains(&part));
     if is_named || arguments.clone().next() == Some(FLAVOUR) {
         return Kind::Linker;
     }
@@ -101,9 +105,19 @@ mod tests {
         ] {
             assert_eq!(kind(line), Kind::Driver, "{line}");
         }
-        for line in
-            ["clang -c a.c", "clang -cc1 a.c", "clang-format-22", "make", "sh", "", "gcc-ar", "old", "ccache"]
-        {
+        for line in [
+            "/lib64/ld-linux-x86-64.so.2 a",
+            "ld-musl-x86_64.so.1",
+            "clang -c a.c",
+            "clang -cc1 a.c",
+            "clang-format-22",
+            "make",
+            "sh",
+            "",
+            "gcc-ar",
+            "old",
+            "ccache",
+        ] {
             assert_eq!(kind(line), Kind::Other, "{line}");
         }
     }
