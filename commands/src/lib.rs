@@ -5,6 +5,7 @@
 pub mod action_log;
 pub mod backend_command;
 pub mod buck2_index;
+mod cargo;
 mod completion;
 pub mod configuration;
 pub mod demo;

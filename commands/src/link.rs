@@ -17,6 +17,7 @@ mod run_record;
 pub mod state;
 pub(crate) mod unchanged;
 
+use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -31,10 +32,11 @@ use distlto_planner::recorded_flags::FlagRecords;
 use distlto_planner::runner::{Runner, ToolError, ToolOutput};
 use distlto_planner::words::{Word, lossy, path_of};
 use distlto_prepare::io_error::IoError;
-use distlto_prepare::message::say;
+use distlto_prepare::message::{note, say};
 use distlto_prepare::warning::warn;
 use distlto_prepare::write::to_standard_output;
 
+use crate::cargo::{self, Preparation};
 use crate::index_only;
 use crate::plan::GraphSource;
 use crate::remote::connect::RemoteError;
@@ -115,6 +117,7 @@ pub fn link(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<
         reporter: &reporter,
         key: &key,
         single: guess,
+        variables: if options.plain { Vec::new() } else { of_cargo(command, options) },
         task: if options.dry_run { Task::Preview } else { Task::Link },
         is_observed: is_seen_through && !options.dry_run,
         store: OnceLock::new(),
@@ -157,6 +160,24 @@ pub fn link(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<
         return Err(LinkError::Interrupted { exit_code: cancel.exit_code() });
     }
     Ok(code)
+}
+
+/// The variables of a cargo command, which are told.
+fn of_cargo(command: &[Word], options: &LinkOptions) -> Vec<(String, OsString)> {
+    let is_quiet = options.run.quiet || options.run.json;
+    match cargo::prepare(command) {
+        Preparation::Set(variables) => {
+            if !is_quiet {
+                say(format_args!("distlto: {variables}"));
+            }
+            variables.all
+        }
+        Preparation::Left(why) if !is_quiet => {
+            note(why);
+            Vec::new()
+        }
+        Preparation::None | Preparation::Left(_) => Vec::new(),
+    }
 }
 
 /// Whether all that a command reads can be observed: it is a driver or a linker, and no script. Any other command may

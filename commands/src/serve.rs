@@ -49,6 +49,7 @@ pub mod static_linker;
 mod usage;
 mod whole_link;
 
+use std::ffi::OsString;
 use std::fs::{self};
 use std::io::ErrorKind;
 use std::os::fd::AsFd;
@@ -113,6 +114,8 @@ pub struct Service<'a> {
     pub key: &'a state::LinkKey,
     /// The state directory of the link that the command is, where it is one; a build has many links.
     pub single: Option<String>,
+    /// Variables of the command beside those of this process.
+    pub variables: Vec<(String, OsString)>,
     /// The task for its links.
     pub task: Task<'a>,
     /// Whether all processes of the command note their file accesses: those of a driver or a linker.
@@ -178,6 +181,7 @@ pub fn run_once(
         reporter: &reporter,
         key: &key,
         single: None,
+        variables: Vec::new(),
         is_observed: matches!(task, Task::Collect(_)),
         task,
         store: OnceLock::new(),

@@ -10,6 +10,7 @@ mod cache_keys;
 mod cache_links;
 mod cache_processes;
 mod campaign;
+mod cargo;
 mod ci;
 mod configuration;
 mod converge;

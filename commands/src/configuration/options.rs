@@ -29,7 +29,7 @@ pub const VARIABLE: &str = "DISTLTO_LINK_OPTIONS";
 const PREFIX: &str = "DISTLTO_";
 
 /// Options that a checkout may set although nobody trusts it: none names a file or a program, none relies on other people.
-const HARMLESS: [&str; 11] = [
+const HARMLESS: [&str; 12] = [
     "cache-age",
     "cache-size",
     "exact-names",
@@ -37,6 +37,7 @@ const HARMLESS: [&str; 11] = [
     "json",
     "keep-going",
     "memory",
+    "plain",
     "plain-shards",
     "quiet",
     "require",

@@ -72,6 +72,12 @@ pub struct LinkArgs {
     /// Nothing is compiled, and no state, store or server is used. docs/action-graph.md describes the graph.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["dry_run", "exact_names", "flags_from"])]
     pub graph: Option<PathBuf>,
+    /// Set no flags for cargo
+    ///
+    /// By default `distlto cargo build --release` has rustc leave LTO to the linker, unless you have set a linker or LTO yourself.
+    /// See docs/recipes.md.
+    #[arg(long, env = "DISTLTO_PLAIN", value_parser = BoolishValueParser::new(), hide_short_help = true)]
+    pub plain: bool,
     /// Say which backends would run, why, and for how long
     ///
     /// The thin link is performed, and nothing else. Nothing is written.
@@ -111,6 +117,7 @@ impl LinkArgs {
             state: self.state.clone(),
             flags_from: self.flags_from.clone(),
             graph: self.graph.clone(),
+            plain: self.plain,
             dry_run: self.dry_run,
             share_links: self.share_links,
             require: self.require,

@@ -26,6 +26,8 @@ pub struct LinkOptions {
     pub state: Option<String>,
     /// The graph of the backends that have made the objects.
     pub graph: Option<PathBuf>,
+    /// Whether cargo builds without settings of ours.
+    pub plain: bool,
     /// Whether to report the backends that would run, and to run none.
     pub dry_run: bool,
     /// Whether whole links are put into shared caches, and taken from them.

@@ -45,12 +45,13 @@ use super::module_record::PreviousModules;
 use super::modules::{self, Temporaries};
 use super::observed::{self, Observed, Previous};
 use super::preview::{Heard, Seen};
-use super::process::Process;
+use super::process::{Process, strings};
 use super::protocol::{self, PACKET, Role};
 use super::settings::{CompileSettings, LinkerCode};
 use super::socket::{Caller, Listener, Received};
 use super::whole_link::{LinkServers, WholeLink};
 use super::{NO_THIN_LTO, ServedLink, Service, preview, usage};
+use crate::cargo::without_lto;
 use crate::link::file_state::Start;
 use crate::link::state::LinkState;
 use crate::link::{LinkError, Session};
@@ -245,6 +246,12 @@ impl<'a> Shared<'a> {
         }
         // One that is gone needs no answer.
         let Ok(process) = Process::of(caller.process) else { return Ok(()) };
+        let native = if self.service.variables.is_empty() { None } else { without_lto(&process.words) };
+        if let Some(words) = native {
+            // Its children link without bitcode.
+            let line = strings([&Word::new()].into_iter().chain(&words)).map_err(failed)?;
+            return Ok(caller.send(&[Role::Program.to_byte()], &[line.as_fd()]).map_err(failed)?);
+        }
         let mut called = self.called(&process)?;
         // Later, its build would take the link for a good one.
         if self.service.options.require

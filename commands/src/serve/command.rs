@@ -35,6 +35,7 @@ pub fn run(service: &Service<'_>, libraries: &Libraries, folder: &Path) -> Resul
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).env_remove(variables::REMOTE_HEADERS);
     command.env(SERVICE, folder).env("LD_PRELOAD", libraries.preload(service.is_observed));
+    command.envs(service.variables.iter().map(|(name, value)| (name, value)));
     die_with_parent(&mut command);
     let start = |source| ToolError::Start { program: lossy(&service.command[0]), source };
     let mut child = command.spawn().map_err(start)?;
