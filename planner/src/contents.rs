@@ -5,9 +5,10 @@
 //! compiles (`GlobalOpt.cpp`, `EvaluateStaticConstructor`), and no summary says whether it can. Does not depend on
 //! native formats.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use crate::bitcode::{self, BitcodeError, Item, SubBlock, Walk};
+use crate::references::recorded_guids;
 use crate::shard::{self, OwnSymbol, OwnSymbols, guid};
 use crate::symbol_table::{self, Symbol, SymbolTable};
 
@@ -69,7 +70,7 @@ pub fn required(module: &[u8], shard: Option<&[u8]>, own: &str) -> Result<Option
         },
         None => None,
     };
-    let linked = Linked::new(&table, symbols.as_ref());
+    let linked = Linked::new(&table, symbols.as_ref(), &recorded_guids(module)?);
     Ok(Some(Contents {
         symbols: linked.required_symbols(),
         sections: sections(module, &linked)?,
@@ -116,11 +117,17 @@ impl LinkedSymbol<'_> {
 }
 
 impl<'a> Linked<'a> {
-    fn new(table: &'a SymbolTable<'a>, own: Option<&'a OwnSymbols>) -> Self {
+    fn new(
+        table: &'a SymbolTable<'a>,
+        own: Option<&'a OwnSymbols>,
+        recorded: &HashMap<Vec<u8>, u64>,
+    ) -> Self {
         let source = table.source;
         let find = |symbol: &Symbol<'_>| {
             let own = own.filter(|_| !symbol.ir_name.is_empty())?;
-            guids(source, symbol).find_map(|guid| Some((guid, own.get(&guid)?)))
+            let recorded = recorded.get(plain_name(symbol)).copied();
+            let mut guids = recorded.into_iter().chain(guids(source, symbol));
+            guids.find_map(|guid| Some((guid, own.get(&guid)?)))
         };
         let defined = table.symbols.iter().filter(|symbol| symbol.is_defined());
         let symbols = defined.map(|symbol| LinkedSymbol { symbol, own: find(symbol) }).collect();
@@ -174,9 +181,14 @@ impl<'a> Linked<'a> {
     }
 }
 
+/// The name of a symbol in its module, which may say that it is not to be changed.
+fn plain_name<'s>(symbol: &Symbol<'s>) -> &'s [u8] {
+    symbol.ir_name.strip_prefix(b"\x01").unwrap_or(symbol.ir_name)
+}
+
 /// Returns the GUIDs by which a shard may know a symbol of a source file.
 fn guids<'s>(source: &'s [u8], symbol: &Symbol<'s>) -> impl Iterator<Item = u64> {
-    let name = symbol.ir_name.strip_prefix(b"\x01").unwrap_or(symbol.ir_name);
+    let name = plain_name(symbol);
     let is_global = symbol.is_global();
     let source = if source.is_empty() { NO_SOURCE } else { source };
     let local = SEPARATORS.iter().filter(move |_| !is_global);

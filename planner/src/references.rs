@@ -14,6 +14,8 @@ use crate::symbol_table::blob;
 /// MODULE: variables, functions and aliases, which begin with a place in the string table; the source's name.
 const VALUES: [u64; 3] = [7, 8, 14];
 const SOURCE_FILENAME: u64 = 16;
+/// MODULE: the GUID of each value, in halves, the upper one first; 0 for none. LLVM 23 and later.
+const GUIDS: u64 = 20;
 /// GLOBALVAL_SUMMARY: functions with the callees alone, and with a number for each call.
 const FUNCTION: u64 = 1;
 const FUNCTION_PROFILE: u64 = 2;
@@ -98,31 +100,18 @@ impl References {
 
 /// Reads a module. Returns `None` without a summary of a known layout.
 pub fn read(bytes: &[u8]) -> Result<Option<References>, BitcodeError> {
-    let mut top = bitcode::open(bytes)?;
-    let mut walk = Walk::default();
-    let (mut found, mut names) = (None, None);
-    while let Item::Block(block) = top.next(&mut walk)? {
-        match block.id {
-            // Of a split unit the second is no ThinLTO module.
-            bitcode::MODULE_BLOCK if found.is_none() => found = Some(module(block, &mut walk)?),
-            bitcode::STRTAB_BLOCK => names = blob(block, &mut walk)?,
-            _ => {}
-        }
-    }
-    let (Some(ModuleValues { source, places, summaries: Some((is_thin, of)) }), Some(names)) = (found, names)
-    else {
+    let Some(module) = values(bytes, true)? else { return Ok(None) };
+    let ModuleValues { source, names, guids, summaries: Some((is_thin, of)), .. } = module else {
         return Ok(None);
     };
-    let name = |&(start, length): &(u64, u64)| {
-        let (start, length) = (usize::try_from(start).ok()?, usize::try_from(length).ok()?);
-        let name = names.get(start..start.checked_add(length)?)?;
-        // It says that the name is not to be changed.
-        Some(name.strip_prefix(&[1]).unwrap_or(name).to_vec())
-    };
-    let names: Vec<Vec<u8>> = places.iter().map(|place| name(place).unwrap_or_default()).collect();
     let mut definitions = HashMap::new();
     for (value, definition) in of {
-        let Some(name) = usize::try_from(value).ok().and_then(|at| names.get(at)) else { continue };
+        let Some(at) = usize::try_from(value).ok().filter(|at| *at < names.len()) else { continue };
+        if let Some(guid) = guids.get(at).filter(|guid| **guid != 0) {
+            definitions.insert(*guid, definition);
+            continue;
+        }
+        let name = &names[at];
         // Whether it is a local its linkage would say; nothing else has such a GUID.
         for separator in SEPARATORS {
             definitions.insert(guid(&[&source, separator, name].concat()), definition.clone());
@@ -132,20 +121,57 @@ pub fn read(bytes: &[u8]) -> Result<Option<References>, BitcodeError> {
     Ok(Some(References { is_thin, names, definitions }))
 }
 
+/// The GUIDs that a module records, by the names of its values. A value may have had another name when it got its own.
+pub fn recorded_guids(bytes: &[u8]) -> Result<HashMap<Vec<u8>, u64>, BitcodeError> {
+    let module = values(bytes, false)?.unwrap_or_default();
+    Ok(module.names.into_iter().zip(module.guids).filter(|(_, guid)| *guid != 0).collect())
+}
+
+/// The values of a module, and their names.
+fn values(bytes: &[u8], with_summaries: bool) -> Result<Option<ModuleValues>, BitcodeError> {
+    let mut top = bitcode::open(bytes)?;
+    let mut walk = Walk::default();
+    let (mut found, mut names) = (None, None);
+    while let Item::Block(block) = top.next(&mut walk)? {
+        match block.id {
+            // Of a split unit the second is no ThinLTO module.
+            bitcode::MODULE_BLOCK if found.is_none() => {
+                found = Some(module(block, &mut walk, with_summaries)?)
+            }
+            bitcode::STRTAB_BLOCK => names = blob(block, &mut walk)?,
+            _ => {}
+        }
+    }
+    let (Some(mut module), Some(names)) = (found, names) else { return Ok(None) };
+    let name = |&(start, length): &(u64, u64)| {
+        let (start, length) = (usize::try_from(start).ok()?, usize::try_from(length).ok()?);
+        let name = names.get(start..start.checked_add(length)?)?;
+        // It says that the name is not to be changed.
+        Some(name.strip_prefix(&[1]).unwrap_or(name).to_vec())
+    };
+    module.names = module.places.iter().map(|place| name(place).unwrap_or_default()).collect();
+    Ok(Some(module))
+}
+
 type Summaries = HashMap<u64, Definition>;
 
 /// A module's content by value numbers.
+#[derive(Default)]
 struct ModuleValues {
     source: Vec<u8>,
     /// Where the name of each value is.
     places: Vec<(u64, u64)>,
+    names: Vec<Vec<u8>>,
+    guids: Vec<u64>,
     /// Its definitions, and whether they are a ThinLTO module's.
     summaries: Option<(bool, Summaries)>,
 }
 
-fn module(block: SubBlock<'_>, walk: &mut Walk) -> Result<ModuleValues, BitcodeError> {
+fn module(block: SubBlock<'_>, walk: &mut Walk, with_summaries: bool) -> Result<ModuleValues, BitcodeError> {
+    // No record has more operands than its block has bits.
+    let limit = block.body().len().saturating_mul(8);
     let mut block = block.open(walk);
-    let mut module = ModuleValues { source: Vec::new(), places: Vec::new(), summaries: None };
+    let mut module = ModuleValues::default();
     loop {
         match block.next(walk)? {
             Item::Record(code) if VALUES.contains(&code) => {
@@ -154,9 +180,14 @@ fn module(block: SubBlock<'_>, walk: &mut Walk) -> Result<ModuleValues, BitcodeE
                 module.places.push(place.into());
             }
             Item::Record(SOURCE_FILENAME) => module.source = block.bytes()?,
+            Item::Record(GUIDS) => {
+                let halves = block.numbers(limit)?;
+                module.guids = halves.chunks_exact(2).map(|half| half[0] << 32 | half[1]).collect();
+            }
             Item::Block(inner)
-                if [bitcode::GLOBALVAL_SUMMARY_BLOCK, bitcode::FULL_LTO_GLOBALVAL_SUMMARY_BLOCK]
-                    .contains(&inner.id) =>
+                if with_summaries
+                    && [bitcode::GLOBALVAL_SUMMARY_BLOCK, bitcode::FULL_LTO_GLOBALVAL_SUMMARY_BLOCK]
+                        .contains(&inner.id) =>
             {
                 let is_thin = inner.id == bitcode::GLOBALVAL_SUMMARY_BLOCK;
                 module.summaries = summaries(inner, walk)?.map(|of| (is_thin, of));

@@ -164,6 +164,19 @@ fn a_module_says_what_its_definitions_refer_to() {
     }
 }
 
+/// A module of clang 23, of `static int hid(int)` and `int f(int)`, in which `hid` has been called `renamed` before its
+/// summary was written (`opt -module-summary`). LLVM's shards know it by the GUID that clang had recorded.
+#[test]
+fn definitions_have_the_guids_that_their_module_records() {
+    let bytes = data("renamed.o");
+    let read = references::read(&bytes).expect("bitcode").expect("a summary");
+    assert_eq!(read.name(guid(b"k.c;hid")), Some(&b"renamed"[..]));
+    assert_eq!(read.name(guid(b"k.c;renamed")), None);
+    assert_eq!(read.name(guid(b"f")), Some(&b"f"[..]));
+    let recorded = references::recorded_guids(&bytes).expect("bitcode");
+    assert_eq!(recorded.get(&b"renamed"[..]), Some(&guid(b"k.c;hid")));
+}
+
 #[test]
 fn what_is_no_shard_of_the_module_stays_as_it_is() {
     let shard = data("t1.o.thinlto.bc");
