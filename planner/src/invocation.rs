@@ -30,6 +30,13 @@ pub fn program(command: &str, first: Option<&[u8]>) -> ProgramKind {
     }
 }
 
+/// The option by which a compiler takes clang's options, where its name has it take those of MSVC: among these `-O2` is
+/// clang's `-O3`, and options on sections are unknown.
+pub fn mode_of(compiler: &str) -> Option<&'static str> {
+    let stem = without_version(compiler.rsplit('/').next().unwrap_or(compiler));
+    stem.ends_with("clang-cl").then_some("--driver-mode=gcc")
+}
+
 /// `clang-22` -> `clang`, `clang++-16.0` -> `clang++`.
 fn without_version(name: &str) -> &str {
     match name.rsplit_once('-') {
@@ -51,6 +58,16 @@ fn is_clang(stem: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_clang_cl_takes_options_of_msvc() {
+        for name in ["clang-cl", "/usr/bin/clang-cl-22", "x86_64-pc-windows-msvc-clang-cl"] {
+            assert!(mode_of(name).is_some(), "{name}");
+        }
+        for name in ["clang", "clang++-22", "clang-cl/clang"] {
+            assert_eq!(mode_of(name), None, "{name}");
+        }
+    }
 
     #[test]
     fn programs_are_known_by_name() {

@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use distlto_tests::campaign::formats::{Format, LIBRARY};
 use distlto_tests::campaign::windows;
 use distlto_tests::distlto;
@@ -479,6 +479,22 @@ fn a_driver_for_msvc_is_served() -> Result<()> {
 #[test]
 fn clang_cl_is_served() -> Result<()> {
     windows("coff-clang-cl", Format::Coff, Caller::ClangCl, ARCHIVE)?.check(MAIN, [25, 32])
+}
+
+/// It is told not to take its options for MSVC's.
+#[test]
+fn clang_cl_can_be_the_compiler() -> Result<()> {
+    let link = windows("coff-compiler", Format::Coff, Caller::Linker, ARCHIVE)?;
+    link.folder.write("main.c", MAIN)?;
+    compile(&link.folder, link.format, "main")?;
+    let clang_cl = link.folder.toolchain.tool("clang-cl")?;
+    let compiler = clang_cl.to_str().context("UTF-8")?;
+    let [alone, served] = [&[][..], &["link", "--compiler", compiler]].map(|words| -> Result<Vec<u8>> {
+        succeed(&mut link.link(words, &[])?)?;
+        Ok(fs::read(link.folder.path.join("program.exe"))?)
+    });
+    ensure!(alone? == served?, "the program is not that of the linker alone");
+    Ok(())
 }
 
 #[test]

@@ -12,7 +12,7 @@ use distlto_planner::backend_flags::raw::gather;
 use distlto_planner::backend_flags::stable_names::{ARGUMENTS, alike, is_of_names, spelled};
 use distlto_planner::backend_flags::{self, BackendFlags, UNUSED};
 use distlto_planner::dtlto::dropped;
-use distlto_planner::invocation::{ProgramKind, program};
+use distlto_planner::invocation::{ProgramKind, mode_of, program};
 use distlto_planner::link_command::{LinkCommand, compiler_of};
 use distlto_planner::link_line::{Argument, last_value, options};
 use distlto_planner::link_options;
@@ -296,6 +296,7 @@ impl Shared<'_> {
         let stable_names = stable_names && is_known;
         let mut extra = command::compiler_arguments(arguments);
         extra.extend_from_slice(&options.backend_args);
+        extra.extend(mode_of(&compiler).map(str::to_owned));
         if stable_names {
             extra.extend(ARGUMENTS.map(str::to_owned));
         }

@@ -9,6 +9,7 @@ use super::JobFile;
 use super::error::{JobFileFailure, Problem};
 use super::paths::{PathId, Paths};
 use crate::graph::{Action, ActionGraph, BackendWork, Decided, FileId, PrefixId, Work, is_dwo};
+use crate::invocation::mode_of;
 
 /// One job: its own words, then files. Inputs begin with module and shard, outputs with the object.
 #[derive(Debug, Default)]
@@ -214,7 +215,9 @@ impl UncheckedJobs<'_> {
             });
         }
         let objects: Vec<_> = objects.into_iter().map(|FileId(file)| table[file as usize].clone()).collect();
-        let graph = ActionGraph::from_parts(table, vec![self.common_args.clone()], actions)
+        let mode = self.common_args.first().and_then(|compiler| mode_of(compiler));
+        let prefix = self.common_args.iter().map(String::as_str).chain(mode).map(str::to_owned).collect();
+        let graph = ActionGraph::from_parts(table, vec![prefix], actions)
             .map_err(|error| JobFileFailure::at(String::new(), Problem::Graph(error)))?;
         let job = |object: &Utf8PathBuf| graph.find_file(object).and_then(|file| graph.producer(file));
         // Each job writes its object, and no other job does, so none is left out.
