@@ -76,6 +76,17 @@ fn the_same_is_called_the_same_and_nothing_else_is_written() -> Result<()> {
     Ok(())
 }
 
+/// lld writes the name of an output without a soname into the definitions of versions.
+#[test]
+fn a_library_with_versions_and_no_soname_is_the_same() -> Result<()> {
+    let mut link = Link::create("versions", &[("a", A), ("shared", SHARED)])?;
+    link.folder.write("versions", "ONE { global: *; };\n")?;
+    link.words.extend(["-shared", "-Wl,--version-script=versions"].map(str::to_owned));
+    let found = link.found(&[], 0, "lld's own program, byte for byte\n")?;
+    ensure!(found["same_program"] == true && found["unknown"] == 0, "{found}");
+    Ok(())
+}
+
 #[test]
 fn a_difference_that_nothing_explains_is_an_error() -> Result<()> {
     let link = Link::create("unknown", &[("main", MAIN), ("a", A), ("b", NEAR), ("shared", SHARED)])?;

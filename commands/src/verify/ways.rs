@@ -1,7 +1,7 @@
 //! The ways of making one link, each into a directory of its own: lld in process and distlto.
 //!
-//! Both have the linker's own line, without options that write elsewhere. The directories' names are equally long and
-//! unmistakable, so that they can be found in the results.
+//! Both have the linker's own line, without options that write elsewhere. All write the program to the same place, as its
+//! name may stand in it. The directories' names are equally long and unmistakable, so that they can be found in the results.
 
 mod results;
 
@@ -33,6 +33,8 @@ const DISTLTO: &str = "by-distlto";
 const OBJECTS: &str = "lld-object";
 /// Where sources of the command are compiled.
 const SOURCES: &str = "sources";
+/// Where every way writes the program, before it goes to the way's own directory.
+const LINKED: &str = "linked";
 const PLACES: [&str; 3] = [IN_PROCESS, DISTLTO, OBJECTS];
 
 /// One link, ready to be made in every way.
@@ -156,6 +158,11 @@ impl<'a> Ways<'a> {
         self.scratch.join(way)
     }
 
+    /// The program of a link that runs, in any way: lld writes this name into version definitions without a soname.
+    fn linked(&self) -> PathBuf {
+        self.program(LINKED)
+    }
+
     fn program(&self, way: &str) -> PathBuf {
         self.place(way).join(Path::new(&self.output).file_name().unwrap_or(OsStr::new("a.out")))
     }
@@ -186,7 +193,7 @@ impl<'a> Ways<'a> {
     fn last_words(&self, way: &str) -> Vec<Word> {
         let split =
             self.splits_debug().then(|| argument("--plugin-opt=dwo_dir=", &self.place(way).join("dwo")));
-        let output = [b"-o".to_vec(), self.program(way).into_os_string().into_encoded_bytes()];
+        let output = [b"-o".to_vec(), self.linked().into_os_string().into_encoded_bytes()];
         split.into_iter().chain(output).collect()
     }
 
@@ -199,17 +206,23 @@ impl<'a> Ways<'a> {
     }
 
     fn run(&self, way: &str, words: &[Word], directory: PathBuf) -> Result<Made, VerifyError> {
+        self.made_place(LINKED)?;
         let start = Instant::now();
         let ended = self
             .runner
             .run(words)
             .map_err(|source| LinkError::from(ToolError::Start { program: lossy(&words[0]), source }))?;
+        let wall = start.elapsed();
+        let (linked, program) = (self.linked(), self.program(way));
+        if linked.is_file() {
+            fs::rename(&linked, &program).map_err(IoError::on("rename", &linked))?;
+        }
         Ok(Made {
             code: exit_code(ended.status),
             said: String::from_utf8_lossy(&ended.stderr).into_owned(),
-            wall: start.elapsed(),
+            wall,
             directory,
-            program: self.program(way),
+            program,
         })
     }
 }

@@ -70,6 +70,6 @@ impl Ways<'_> {
     /// The state of distlto's link.
     fn state(&self) -> String {
         let folder = self.place(DISTLTO).join("state");
-        state::directory(&self.program(DISTLTO).to_string_lossy(), &folder.to_string_lossy())
+        state::directory(&self.linked().to_string_lossy(), &folder.to_string_lossy())
     }
 }
