@@ -11,6 +11,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::fmt::Write as _;
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
@@ -356,10 +357,11 @@ impl Kept {
         let path = CString::new(path).ok()?;
         // SAFETY: a C string; the descriptor is ours.
         let file = unsafe {
-            let flags = libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NOFOLLOW;
-            OwnedFd::from_raw_fd(check(libc::open(path.as_ptr(), flags)).ok()?)
+            let flags = libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NOFOLLOW | libc::O_NONBLOCK;
+            File::from_raw_fd(check(libc::open(path.as_ptr(), flags)).ok()?)
         };
-        Some((file, place))
+        // In its place may be a directory, or a pipe that nobody writes into.
+        file.metadata().ok()?.is_file().then(|| (file.into(), place))
     }
 }
 

@@ -14,6 +14,7 @@ use distlto_planner::runner::{ToolError, ToolOutput};
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::message::show;
 use distlto_prepare::private::Exposed;
+use distlto_prepare::regular::NotRegular;
 use miette::Diagnostic;
 use thiserror::Error;
 
@@ -169,14 +170,17 @@ impl LinkError {
     pub(super) fn is_of_place(&self) -> bool {
         match self {
             Self::Exposed { .. } => true,
-            // Root's, for example, or where a home is not mounted.
-            Self::Io(error) => matches!(
-                error.source.kind(),
-                io::ErrorKind::PermissionDenied
-                    | io::ErrorKind::ReadOnlyFilesystem
-                    | io::ErrorKind::StorageFull
-                    | io::ErrorKind::QuotaExceeded
-            ),
+            // Root's, for example, or where a home is not mounted; or somebody's directory in the place of a file.
+            Self::Io(error) => {
+                NotRegular::is_cause(&error.source)
+                    || matches!(
+                        error.source.kind(),
+                        io::ErrorKind::PermissionDenied
+                            | io::ErrorKind::ReadOnlyFilesystem
+                            | io::ErrorKind::StorageFull
+                            | io::ErrorKind::QuotaExceeded
+                    )
+            }
             _ => false,
         }
     }

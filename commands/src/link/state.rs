@@ -240,8 +240,21 @@ impl LinkState {
     }
 }
 
-/// Refuses a directory that holds pipes, sockets or devices, before anything is done: none of its files is one, and no
-/// rename should replace somebody's.
+/// The files of a link. Others are folders, or only made for other commands.
+const FILES: [Place; 9] = [
+    Place::ActionLog,
+    Place::Digests,
+    Place::History,
+    Place::LastLink,
+    Place::LastOutputs,
+    Place::LinkGraph,
+    Place::Lock,
+    Place::Modules,
+    Place::Toolchain,
+];
+
+/// Refuses a directory that holds pipes, sockets or devices, or a directory in the place of a file, before anything is
+/// done: none of its files is one, and no rename should replace somebody's.
 fn check_places(directory: &Path) -> Result<(), IoError> {
     for entry in fs::read_dir(directory).map_err(IoError::on("list", directory))? {
         let entry = entry.map_err(IoError::on("list", directory))?;
@@ -249,6 +262,9 @@ fn check_places(directory: &Path) -> Result<(), IoError> {
         if !known {
             regular::check_place(&entry.path()).map_err(IoError::on("use", entry.path()))?;
         }
+    }
+    for place in FILES.map(|place| place.path(directory)) {
+        regular::check_place(&place).map_err(IoError::on("use", &place))?;
     }
     Ok(())
 }
