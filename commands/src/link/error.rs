@@ -15,6 +15,7 @@ use distlto_prepare::io_error::IoError;
 use distlto_prepare::message::show;
 use distlto_prepare::private::Exposed;
 use distlto_prepare::regular::NotRegular;
+use distlto_prepare::write::to_standard_output;
 use miette::Diagnostic;
 use thiserror::Error;
 
@@ -186,14 +187,14 @@ impl LinkError {
     }
 }
 
-/// Prints a failed tool's output and returns its exit code. Returns any other error, or an interruption.
+/// Prints a failed tool's output, which says why, and returns its exit code. Returns any other error, or an interruption.
 pub(crate) fn tool_failure(error: LinkError, cancel: &Cancel) -> Result<u8, LinkError> {
     if cancel.is_cancelled() {
         return Err(LinkError::Interrupted { exit_code: cancel.exit_code() });
     }
     let (Some(output), Some(code)) = (error.tool_output(), error.tool_code()) else { return Err(error) };
+    to_standard_output(&output.stdout)?;
     show(&output.stderr);
-    distlto_prepare::exit::print(&error);
     Ok(code)
 }
 

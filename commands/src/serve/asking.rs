@@ -68,8 +68,11 @@ const ALONE: [&str; 4] =
 const ON_NAMES: [&str; 2] = ["thinlto-prefix-replace", "thinlto-object-suffix-replace"];
 /// Has ELF's linker write each module after its imports.
 const SAVE_IMPORTS: &[u8] = b"--save-temps=import";
-/// Options that ours replace, so that the linker would not see a value that it refuses.
-const REPLACED: [&str; 2] = ["thinlto-jobs", "thinlto-cache-policy"];
+/// Options whose effect ours replace, so that the linker would not see a value that it refuses.
+const REPLACED: [&str; 3] = [CACHE_POLICY, "thinlto-jobs", "threads"];
+const CACHE_POLICY: &str = "thinlto-cache-policy";
+/// Options that have the linker make a directory, and us none, or another one.
+const DIRECTORIES: [&str; 2] = ["thinlto-cache-dir", "plugin-opt=dwo_dir="];
 /// Acts like lld's option `--reproduce`.
 const REPRODUCE: &str = "LLD_REPRODUCE";
 
@@ -230,6 +233,14 @@ impl Shared<'_> {
             && let Some(option) = refused(process, arguments).map_err(IoError::on("ask", &process.program))?
         {
             return alone(&format!("the linker refuses {option}"));
+        }
+        if let Some(value) =
+            DIRECTORIES.iter().filter_map(|name| value(last(arguments, name)?)).find(|value| {
+                let directory = process.directory.join(value);
+                directory.ancestors().find(|place| place.exists()).is_some_and(|place| !place.is_dir())
+            })
+        {
+            return alone(&format!("no directory can be made at {value}"));
         }
         // One that is gone needs no answer.
         if process.has_variable(REPRODUCE).unwrap_or_default() {
@@ -511,9 +522,10 @@ fn distributor(compilation: &CompileSettings) -> Result<Vec<Word>, IoError> {
 
 /// An option that ours would replace, and that the linker refuses.
 fn refused(process: &Process, arguments: &[Argument]) -> io::Result<Option<String>> {
-    for option in REPLACED.iter().filter_map(|name| last(arguments, name)) {
-        let is_number = value(option).is_some_and(|value| value == "all" || value.parse::<u32>().is_ok());
-        if !is_number && !linkers::accepts(process, option.words.iter())? {
+    for (name, option) in REPLACED.iter().filter_map(|name| Some((name, last(arguments, name)?))) {
+        let is_number = |value: &str| value == "all" || value.parse::<u32>().is_ok();
+        let is_plain = *name != CACHE_POLICY && value(option).is_some_and(is_number);
+        if !is_plain && !linkers::accepts(process, option.words.iter())? {
             return Ok(Some(option.words.join(" ")));
         }
     }

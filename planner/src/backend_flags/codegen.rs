@@ -171,7 +171,11 @@ pub fn translate(option: &str) -> Codegen {
         // The bitcode's own function attributes say this; the flag only fills in for functions without one.
         "frame-pointer" => Codegen::Arguments(to_compiler(&[&format!("-mframe-pointer={value}")])),
         _ if UNTRANSLATABLE.contains(&name) => Codegen::Untranslatable,
-        _ if name.starts_with("print-") || REPORTS.contains(&name) => Codegen::Report,
+        _ if ["pass-remarks", "print-"].iter().any(|begin| name.starts_with(begin))
+            || REPORTS.contains(&name) =>
+        {
+            Codegen::Report
+        }
         _ => Codegen::Llvm,
     }
 }

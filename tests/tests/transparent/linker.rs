@@ -252,18 +252,35 @@ fn options_that_a_linker_takes_only_alone() -> Result<()> {
     Ok(())
 }
 
+/// Remarks go to standard output, and a failing thin link has said what is wrong.
+#[test]
+fn messages_of_a_linker_are_all_that_is_said() -> Result<()> {
+    let pair = Pair::create("messages")?;
+    pair.write("b.c", "int b(int x) { return x + 4; }\n")?;
+    pair.both("%clang -O2 -flto=thin -c b.c")?;
+    let remarks = "$link %lld -e main -plugin-opt=-pass-remarks=inline a.o b.o -o P";
+    let ended = pair.same(&format!("{remarks} && rm P && {remarks}"))?;
+    ensure!(ended.code == Some(0) && ended.stdout.contains("inlined"), "{ended:?}");
+    let ended = pair.same("$link %lld -e main --thinlto-index-only a.o b.o missing.o -o P")?;
+    ensure!(ended.code == Some(1), "{ended:?}");
+    Ok(())
+}
+
 /// Ours replace these, so that the linker would not see them.
 #[test]
 fn values_that_the_linker_refuses_are_refused() -> Result<()> {
     let pair = Pair::create("refused-values")?;
     let jobs = ["2x", "-1", "heavyweight", "99999999999"].map(|value| format!("--thinlto-jobs={value}"));
-    let policies = ["none=1", "prune_after=1x"].map(|value| format!("--thinlto-cache-policy={value}"));
-    for option in jobs.iter().chain(&policies) {
+    let policies = ["none=1", "prune_after=1x", "0"].map(|value| format!("--thinlto-cache-policy={value}"));
+    let others = ["--threads=2x", "--thinlto-cache-dir=a.c"].map(str::to_owned);
+    for option in jobs.iter().chain(&policies).chain(&others) {
         let ended =
             pair.same(&format!("$link %clang -O2 -flto=thin -fuse-ld=lld -Wl,{option} a.o b.o -o P"))?;
         ensure!(ended.code == Some(1), "{option}: {ended:?}");
     }
-    for option in ["--thinlto-jobs=all", "--thinlto-jobs=", "--thinlto-cache-policy=prune_after=2h"] {
+    for option in
+        ["--threads=1", "--thinlto-jobs=all", "--thinlto-jobs=", "--thinlto-cache-policy=prune_after=2h"]
+    {
         pair.same_program(&format!("$link %clang -O2 -flto=thin -fuse-ld=lld -Wl,{option} a.o b.o -o P"))?;
     }
     Ok(())
