@@ -61,7 +61,7 @@ fn signalled(name: &str, signal: &str, expected: Option<i32>) -> Result<()> {
     succeed(Command::new("kill").args([signal, &link.id().to_string()]))?;
     let status = link.wait()?;
     let said = fs::read_to_string(&told)?;
-    ensure!(expected.is_none() || said.starts_with("0 done, 1 interrupted in "), "{name}: {said}");
+    ensure!(expected.is_none() || said.starts_with("distlto: 0 done, 1 interrupted in "), "{name}: {said}");
     ensure!(status.code() == expected, "{name}: ended with {status}, expected exit code {expected:?}");
     let start = Instant::now();
     while Path::new("/proc").join(&backend).exists() {

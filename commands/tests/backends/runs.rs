@@ -177,5 +177,5 @@ fn plain_lines_are_whole_and_few() {
         "warning: w",
     ];
     assert_eq!(lines[..5], expected, "{text}");
-    assert!(lines[5].starts_with("1 done, 1 failed in ") && lines.len() == 6, "{text}");
+    assert!(lines[5].starts_with("distlto: 1 done, 1 failed in ") && lines.len() == 6, "{text}");
 }

@@ -67,7 +67,7 @@ impl<W: Write> Progress for PlainProgress<W> {
             ProgressEvent::Printed(lines) => self.put(lines),
             ProgressEvent::Retried(text) => self.put(&retried_text(text)),
             ProgressEvent::Ended(counts, wall) if self.verbose || counts.unfinished() > 0 => {
-                self.put(&format!("{} in {}\n", summary_text(counts), human(wall)));
+                self.put(&format!("distlto: {} in {}\n", summary_text(counts), human(wall)));
             }
             _ => {}
         }
