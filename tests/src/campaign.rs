@@ -3,7 +3,7 @@
 //! A seed decides a program (`generate`), which is data (`model`); `source` and `assembly` write its texts, `line` its link
 //! line, and a `workspace` builds it. `links` compares ways of linking one line; `edits` a relink with a fresh link,
 //! `remote` a link with a server that errs with one without, `service` what users do to links with quiet ones, `reads` relinks after changes of what a link reads with fresh links, `traces` the record of a link with strace, `store` many links at once on one store with lld alone, `index` thin links and backends of foreign builds with lld and
-//! clang. `flags` links for random machines with random flags, `stock` compares tools for Buck2 with its own.
+//! clang. `flags` links for random machines with random flags, `options` with options of the linker's help, `stock` compares tools for Buck2 with its own.
 
 mod arrange;
 mod assembly;
@@ -19,6 +19,8 @@ pub mod index;
 mod line;
 pub mod links;
 mod model;
+mod option_values;
+pub mod options;
 mod outcome;
 pub mod random;
 mod read_parts;

@@ -1,5 +1,5 @@
 //! A short run of all campaigns, with fixed seeds: random programs in every way, random edits, machines and
-//! flags, thin links and backends for another build, servers that err, and services that are disturbed. `cargo xtask campaign` has the long one.
+//! flags, options, thin links and backends for another build, servers that err, and services that are disturbed. `cargo xtask campaign` has the long one.
 
 use anyhow::{Result, ensure};
 use distlto_tests::campaign::edits::edits;
@@ -7,6 +7,7 @@ use distlto_tests::campaign::flags::flags;
 use distlto_tests::campaign::formats::{self, Format};
 use distlto_tests::campaign::index::index;
 use distlto_tests::campaign::links::{Request, links};
+use distlto_tests::campaign::options::options;
 use distlto_tests::campaign::reads::reads;
 use distlto_tests::campaign::remote;
 use distlto_tests::campaign::service::service;
@@ -85,6 +86,15 @@ fn flags_and_machines_make_what_lld_makes() -> Result<()> {
     ensure!(found.links > 50 && found.refused < 20, "{found}");
     let counts = found.ways.get(SERVED.name).copied().unwrap_or_default();
     ensure!(counts.same > 30 && counts.other == 0 && counts.failed == 0, "{}", found.messages.join("\n"));
+    Ok(())
+}
+
+#[test]
+fn options_of_the_help_do_what_they_do_without_distlto() -> Result<()> {
+    let found = options(&request("options", 1, 15)?, TOOLCHAIN)?;
+    println!("{found}");
+    ensure!(found.links == 15 && found.served > 2 && found.refused > 2, "{found}");
+    ensure!(found.messages.is_empty(), "{}", found.messages.join("\n"));
     Ok(())
 }
 

@@ -10,6 +10,7 @@ use distlto_tests::campaign::flags::flags;
 use distlto_tests::campaign::formats::{self, Format};
 use distlto_tests::campaign::index::index;
 use distlto_tests::campaign::links::{Request, links};
+use distlto_tests::campaign::options::options;
 use distlto_tests::campaign::reads::reads;
 use distlto_tests::campaign::remote::remote;
 use distlto_tests::campaign::service::service;
@@ -53,6 +54,8 @@ enum Campaign {
     Index(Common),
     /// Two modules for a random machine with random flags, in each way: the program byte for byte.
     Flags(Common),
+    /// A few modules with random options of the linker's help and random values: exit code, messages and files.
+    Options(Common),
     /// Buck2's Python tools against those of distlto: an archive and a link for gnu and for darwin.
     Stock {
         #[command(flatten)]
@@ -142,6 +145,11 @@ fn run() -> Result<bool> {
         }
         Campaign::Flags(common) => {
             let found = flags(&common.request()?, toolchain)?;
+            println!("{found}");
+            Ok(found.messages.is_empty())
+        }
+        Campaign::Options(common) => {
+            let found = options(&common.request()?, toolchain)?;
             println!("{found}");
             Ok(found.messages.is_empty())
         }

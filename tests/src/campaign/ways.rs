@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use distlto_record::run;
+use distlto_record::run::{self, RunRecord};
 
 use super::line;
 use super::model::Program;
@@ -123,9 +123,14 @@ pub fn compared(toolchain: Toolchain, seed: u64) -> Vec<Way> {
 /// The option for a driver by which lld alone makes the program that the last served link has left here. That link may have
 /// found sources that LLVM spells alike.
 pub fn names_of_served(output: &Path) -> Result<&'static [&'static str]> {
-    // A link that is left to the linker has no record.
-    let Some(record) = run::list(&distlto::state_dir(output)?)?.pop() else { return Ok(&[]) };
-    Ok(if run::read(&record)?.stable_names { &[BY_SOURCE] } else { &[] })
+    let record = last_record(output)?;
+    Ok(if record.is_some_and(|record| record.stable_names) { &[BY_SOURCE] } else { &[] })
+}
+
+/// The record of the last served link of an output. A link that is left to the linker has none.
+pub fn last_record(output: &Path) -> Result<Option<RunRecord>> {
+    let last = run::list(&distlto::state_dir(output)?)?.pop();
+    Ok(last.map(|record| run::read(&record)).transpose()?)
 }
 
 /// Whether an LLVM's lld can be made to ask for its objects.
