@@ -640,11 +640,12 @@ fn lld_link_makes_an_archive_by_itself() -> Result<()> {
 }
 
 #[test]
-fn links_for_windows_that_have_a_distributor_or_save_temporaries_are_left_alone() -> Result<()> {
+fn links_for_windows_that_only_their_linker_can_make_are_left_alone() -> Result<()> {
     let link = windows("coff-alone", Format::Coff, Caller::Linker, ARCHIVE)?;
     for (words, why) in [
         (&["/thinlto-distributor:/bin/false", "/thinlto-remote-compiler:/bin/false"][..], "of its own"),
         (&["/lldsavetemps"], "only the linker's own backends write"),
+        (&["/dwodir:split"], "a distributor does not split debug information"),
     ] {
         let ended = capture(&mut link.link(&["link", "-v"], words)?)?;
         let said = String::from_utf8_lossy(&ended.stderr);

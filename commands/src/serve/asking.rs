@@ -72,7 +72,9 @@ const SAVE_IMPORTS: &[u8] = b"--save-temps=import";
 const REPLACED: [&str; 3] = [CACHE_POLICY, "thinlto-jobs", "threads"];
 const CACHE_POLICY: &str = "thinlto-cache-policy";
 /// Options that have the linker make a directory, and us none, or another one.
-const DIRECTORIES: [&str; 2] = ["thinlto-cache-dir", "plugin-opt=dwo_dir="];
+const DIRECTORIES: [&str; 2] = ["thinlto-cache-dir", SPLITS];
+/// Asks for split debug information in a directory.
+const SPLITS: &str = "plugin-opt=dwo_dir=";
 /// Acts like lld's option `--reproduce`.
 const REPRODUCE: &str = "LLD_REPRODUCE";
 
@@ -364,9 +366,7 @@ impl Shared<'_> {
         match () {
             () if options(arguments).any(|option| option.name == coff::LIBRARY) => Some("it makes a library"),
             () if last(arguments, DISTRIBUTOR).is_some() => Some(OWN_DISTRIBUTOR),
-            () if last(arguments, "plugin-opt=dwo_dir").is_some() => {
-                Some("a distributor does not split debug information")
-            }
+            () if last(arguments, SPLITS).is_some() => Some("a distributor does not split debug information"),
             // The linker writes other names than theirs into shards.
             () if !arguments.iter().all(is_ascii) => Some("a distributor cannot name an input beyond ASCII"),
             () if has_fat_objects(arguments) => Some("a distributor compiles no FatLTO objects"),
