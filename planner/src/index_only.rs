@@ -126,7 +126,11 @@ impl IndexOnly {
         if !output.status.success() {
             return Err(IndexOnlyError::Failed { linker, status: output.status, output: Box::new(output) });
         }
-        let text = lossy(&fs::read(&list).map_err(IoError::on("read", &list))?);
+        // One that was asked for its version, for example, has made no thin link.
+        let Some(text) = regular::read_if_there(Path::new(&list))? else {
+            return Ok((output, Written::default()));
+        };
+        let text = lossy(&text);
         let ids = text.lines().map(|line| line.strip_prefix(prefix.as_str()).unwrap_or(line));
         let ids: Vec<&str> = ids.collect();
         let mut written = Written { modules: ids.len(), changed: 0 };

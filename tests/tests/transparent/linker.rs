@@ -263,6 +263,8 @@ fn messages_of_a_linker_are_all_that_is_said() -> Result<()> {
     ensure!(ended.code == Some(0) && ended.stdout.contains("inlined"), "{ended:?}");
     let ended = pair.same("$link %lld -e main --thinlto-index-only a.o b.o missing.o -o P")?;
     ensure!(ended.code == Some(1), "{ended:?}");
+    let ended = pair.same("$link %lld -e main --thinlto-index-only --version a.o b.o -o P")?;
+    ensure!(ended.code == Some(0), "{ended:?}");
     Ok(())
 }
 
