@@ -91,15 +91,19 @@ pub struct Written {
 }
 
 impl IndexOnly {
-    /// Reads a line's options. Returns `None` for a link of another kind, for an archive that would hold our options too, or
-    /// for an invalid value, which the linker reports.
+    /// Reads a line's options. Returns `None` for a link of another kind, for an archive that would hold our options too, for
+    /// a list on standard output, or for an invalid value, which the linker reports.
     pub fn of(arguments: &[Argument]) -> Option<Self> {
         let of_name = |name| options(arguments).rev().filter(move |option| is(option, name));
         if of_name("reproduce").next().is_some() {
             return None;
         }
         of_name("thinlto-index-only").next()?;
-        let list = of_name("thinlto-index-only").find_map(value).map(PathBuf::from);
+        let list = of_name("thinlto-index-only").find_map(value);
+        if list == Some("-") {
+            return None;
+        }
+        let list = list.map(PathBuf::from);
         let replaced = of_name("thinlto-prefix-replace").next().and_then(value);
         let replaced = replaced.map(|value| Replaced::read(value).ok_or(())).transpose().ok()?;
         Some(Self { list, replaced })
