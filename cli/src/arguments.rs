@@ -17,7 +17,6 @@ use distlto_commands::header_list::HeaderListArgs;
 use distlto_commands::index::IndexArgs;
 use distlto_commands::index_only::KbuildIndexArgs;
 use distlto_commands::inspect::InspectArgs;
-use distlto_commands::jobs::JobsArgs;
 use distlto_commands::kbuild_archive::KbuildArchiveArgs;
 use distlto_commands::link::args::LinkArgs;
 use distlto_commands::opt::OptArgs;
@@ -60,7 +59,6 @@ pub enum CliCommand {
     Diff(DiffArgs),
     Verify(VerifyArgs),
     Report(ReportArgs),
-    Jobs(JobsArgs),
     Opt(OptArgs),
     Distribute(DistributeArgs),
     Cache(CacheCommandArgs),

@@ -15,17 +15,14 @@ use std::process::ExitCode;
 use clap::CommandFactory;
 use clap::error::ErrorKind;
 use distlto_commands::configuration::{self, options};
-use distlto_commands::jobs;
 use distlto_commands::link::LinkError;
 use distlto_commands::remote::check;
 use distlto_commands::static_linker::become_linker;
-use distlto_commands::tool::ToolRunner;
 use distlto_commands::{
     demo, diff, distribute, doctor, explain, header_list, index, index_only, inspect, kbuild_archive, link,
     opt, page, run, stats, verify,
 };
 use distlto_executor::cancel::{Cancel, cancel_on_signals};
-use distlto_executor::execute::spawn::PLAIN;
 use distlto_planner::search_path::program_file;
 use distlto_planner::words::{Word, lossy, word_of};
 use distlto_prepare::exit;
@@ -63,10 +60,6 @@ fn main() -> ExitCode {
         CliCommand::Diff(args) => exit::run(|| diff::run(&args)),
         CliCommand::Verify(args) => watching(|cancel| exit::run(|| verify::run(&args, cancel))),
         CliCommand::Report(args) => exit::run(|| page::run(&args)),
-        CliCommand::Jobs(args) => watching(|cancel| {
-            let runner = ToolRunner { spawner: &PLAIN, cancel, directory: None };
-            exit::run(|| jobs::run(&args, &runner))
-        }),
         CliCommand::Opt(args) => exit::run(|| opt::run(&args)),
         CliCommand::Distribute(args) => watching(|cancel| exit::run(|| distribute::run(&args, cancel))),
         CliCommand::Cache(args) => exit::run(|| cache::run(&args)),

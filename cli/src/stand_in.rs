@@ -20,7 +20,6 @@ const TOOLS: &[&str] = &[
     "prepare",
     "index",
     "plan",
-    "jobs",
     "kbuild-index",
     "kbuild-archive",
     "opt",

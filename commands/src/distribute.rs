@@ -8,7 +8,6 @@ mod complete;
 pub mod linker;
 pub mod module_links;
 pub mod modules;
-pub mod save;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -25,7 +24,7 @@ use distlto_planner::dtlto::{self, JobFile, JobFileError, cost};
 use distlto_planner::graph::{ActionGraph, ActionId};
 use distlto_planner::response;
 use distlto_planner::state::{self, Place, VARIABLE};
-use distlto_planner::words::{path_of, shell_line, shell_quote};
+use distlto_planner::words::{path_of, shell_line};
 use distlto_prepare::input::Input;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::leftovers::{self, RunDirectory};
@@ -52,7 +51,6 @@ use distlto_record::report::Report;
 use distlto_record::why::{Change, ChangeKind};
 use linker::ParentLinker;
 use modules::{JobDirectory, ModulesError};
-use save::{SaveError, Saved};
 
 /// The variable that holds options, for linkers that cannot be given any.
 pub const OPTIONS: &str = "DISTLTO_DISTRIBUTE_OPTIONS";
@@ -76,12 +74,6 @@ pub struct DistributeArgs {
     /// Append what ran to this file, as JSON lines with times; several links may share one
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
-    /// Save the jobs with all files that they read in this directory, before they run
-    ///
-    /// They can be run again there by replay.sh, on another machine too. Two equal links save the same. %o in the
-    /// directory's name stands for the name of what is linked.
-    #[arg(long, value_name = "DIR")]
-    pub save_job: Option<PathBuf>,
     /// Print the commands instead of running them
     #[arg(short = 'n', long)]
     pub dry_run: bool,
@@ -125,10 +117,6 @@ pub enum DistributeError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Modules(#[from] ModulesError),
-    /// The job cannot be saved.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Save(#[from] SaveError),
     /// Completing the shards failed.
     #[error(transparent)]
     #[diagnostic(transparent)]
@@ -182,19 +170,14 @@ pub fn run(args: &DistributeArgs, cancel: &Cancel) -> Result<u8, DistributeError
     }
     let mut own = OwnDirectories::make(&file, &args.job_file, linker)?;
     let directory = JobDirectory::new(&file, &elsewhere, &base, own.any().path(), args.store.as_deref())?;
-    let mut saved = None;
-    if let Some(place) = &args.save_job {
-        let (file, name, inputs) = (&file, args.job_file.as_path(), directory.path());
-        saved = save::save(save::SavedJobs { file, name, base: &base, inputs }, place, cancel)?;
-    }
     let outputs = directory.is_private().then_some(base.as_path());
     if let Some(base) = outputs {
         file = modules::with_absolute_outputs(&file, base);
     }
     let places = own.places(outputs);
     cost::set_costs(&mut file, Some(directory.path()));
-    let (file, directory, saved) = (&file, &directory, saved.as_ref());
-    let session = Session { args, cancel, spawner: &spawner, file, directory, own: &own, saved };
+    let (file, directory) = (&file, &directory);
+    let session = Session { args, cancel, spawner: &spawner, file, directory, own: &own };
     let result = session.run(&places);
     if cancel.is_cancelled() {
         own.clean_up_after_linker();
@@ -217,17 +200,13 @@ struct Session<'a> {
     file: &'a JobFile,
     directory: &'a JobDirectory,
     own: &'a OwnDirectories,
-    saved: Option<&'a Saved>,
 }
 
 impl Session<'_> {
     fn run(&self, places: &Places) -> Result<u8, DistributeError> {
         let reporter = self.reporter()?;
         let (graph, directory) = (&self.file.graph, self.directory.path());
-        let repeat = |job: ActionId| match self.saved {
-            Some(saved) => saved.repeat(job),
-            None => self.directory.repeat(graph, job),
-        };
+        let repeat = |job: ActionId| self.directory.repeat(graph, job);
         let cache = &self.args.run.cache;
         let store = match self.args.own_store {
             true => cache.store(self.cancel),
@@ -258,9 +237,10 @@ impl Session<'_> {
         if !report.is_success() && !self.args.run.json {
             report_failure(&self.program(), &report);
         }
-        if report.failures().next().is_some() {
-            let hints = self.own.linker.is_some() && !self.args.run.quiet;
-            print_repeat_lines(self.saved.map(Saved::directory), hints);
+        if report.failures().next().is_some() && self.own.linker.is_some() && !self.args.run.quiet {
+            say(
+                "  lld removes the files of these jobs: to repeat one, link with -Wl,--save-temps, which keeps them",
+            );
         }
         Ok(report.exit_code())
     }
@@ -309,23 +289,6 @@ fn report_failure(program: &str, report: &Report) {
     };
     let (program, wall) = (printable(program), human(report.wall));
     say(format_args!("distlto-distribute: {program}: {ended}, {left} not started, in {wall}"));
-}
-
-/// After a failure, how its command can be repeated when the linker has removed the files.
-fn print_repeat_lines(saved: Option<&Path>, hints: bool) {
-    match saved {
-        Some(saved) => {
-            let script = saved.join("replay.sh");
-            say(format_args!("  the jobs are saved: run {}", shell_quote(&script.to_string_lossy())));
-        }
-        None if hints => {
-            say(
-                "  lld removes the files of these jobs: to repeat one, link with the option --save-job=DIR of \
-                     distlto-distribute",
-            );
-        }
-        None => {}
-    }
 }
 
 /// Returns the record of a job. Its only reason is the linker's request, since nothing is kept between links.

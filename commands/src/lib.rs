@@ -18,7 +18,6 @@ pub mod header_list;
 pub mod index;
 pub mod index_only;
 pub mod inspect;
-pub mod jobs;
 pub mod kbuild_archive;
 pub mod link;
 pub mod link_description;

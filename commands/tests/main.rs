@@ -2,5 +2,4 @@
 
 mod action_log;
 mod backends;
-mod jobs;
 mod plan;

@@ -15,7 +15,6 @@
 //! cost::set_costs(&mut job_file, dir: Option<&Path>)         largest first needs costs; reads shards
 //! job_file.graph, job_file.jobs            -> the actions, and their order in the file
 //! dropped::of_words(lld words)                               options that lld did not pass on, with the remedies
-//! write::current(&job_file, &mut out)                        the jobs as lld writes them
 //! ```
 
 mod check;
@@ -28,7 +27,6 @@ pub mod identifier;
 mod paths;
 pub mod temporaries;
 mod versioned;
-pub mod write;
 
 use std::collections::BTreeMap;
 

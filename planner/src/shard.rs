@@ -161,11 +161,6 @@ impl Shard {
         self.flags & FLAG_SKIP != 0
     }
 
-    /// Whether a module of the link may be a split unit, a file of two modules.
-    pub fn may_have_split_units(&self) -> bool {
-        self.flags & FLAGS_SPLIT != 0
-    }
-
     /// Returns the work of the backend compilation of module `own`, a module id.
     pub fn cost(&self, own: &str) -> Result<Cost, UnknownVersion> {
         if !bitcode::SUMMARY_VERSIONS.contains(&self.version) {

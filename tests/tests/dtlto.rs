@@ -1,4 +1,4 @@
-//! Links through clang and lld with `distlto-distribute` as the distributor: objects, endings, bad input, saved jobs.
+//! Links through clang and lld with `distlto-distribute` as the distributor: objects, endings, bad input.
 //!
 //! The oracle is the simplest distributor there can be, `distlto-test-distributor`, which runs the same jobs one after
 //! the other.
@@ -9,5 +9,4 @@ mod inputs;
 mod misbehaving;
 mod options;
 mod programs;
-mod saved;
 mod small;

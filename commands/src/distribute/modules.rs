@@ -31,7 +31,7 @@ pub enum ModulesError {
         code(distlto::bad_input),
         help(
             "lld removes modules and shards when its link ends: run the jobs in lld's working directory while lld waits \
-             for them, or have lld keep them (-Wl,--save-temps), or keep a job with its files by --save-job DIR"
+             for them, or have lld keep them (-Wl,--save-temps)"
         )
     )]
     Missing {

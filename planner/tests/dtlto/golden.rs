@@ -69,16 +69,6 @@ fn names_that_lld_garbled_are_listed() {
 }
 
 #[test]
-fn what_lld_wrote_is_written_again_byte_by_byte() {
-    for (name, bytes) in files() {
-        let file = dtlto::read(&bytes, &name).expect("a job file");
-        let mut again = Vec::new();
-        dtlto::write::current(&file, &mut again).expect("memory");
-        assert_eq!(String::from_utf8_lossy(&again), String::from_utf8_lossy(&bytes), "{name}");
-    }
-}
-
-#[test]
 fn other_paths_stand_in_lists_and_commands() {
     for (name, bytes) in files() {
         let file = dtlto::read(&bytes, &name).expect("a job file");

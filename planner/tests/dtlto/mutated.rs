@@ -8,7 +8,7 @@ use super::golden::files;
 fn check(bytes: &[u8]) {
     match dtlto::read(bytes, "x") {
         Ok(file) => {
-            // What was read has everything that a distributor asks for, and reads back.
+            // What was read has everything that a distributor asks for.
             for &job in &file.jobs {
                 assert!(!file.module(job).is_empty() && !file.compiler().is_empty());
                 assert!(file.graph.command(job).iter().any(|word| word.ends_with(file.shard(job).as_str())));
@@ -16,10 +16,6 @@ fn check(bytes: &[u8]) {
                     file.graph.action(job).outputs().all(|output| file.graph.producer(output) == Some(job))
                 );
             }
-            let mut text = Vec::new();
-            dtlto::write::current(&file, &mut text).expect("memory");
-            let again = dtlto::read(&text, "x").unwrap_or_else(|error| panic!("{error}"));
-            assert_eq!((&again.graph, &again.jobs), (&file.graph, &file.jobs));
         }
         Err(error) => {
             let has_place = !error.problem.place.is_empty() || error.problem.position.is_some();

@@ -1,6 +1,6 @@
 //! Version 0.0: the example of the proposal of 2023, and what its indices may not be.
 
-use distlto_planner::dtlto::{self, JobFile, write};
+use distlto_planner::dtlto::{self, JobFile};
 
 use super::malformed::tells;
 
@@ -52,19 +52,6 @@ fn the_example_gives_its_commands() {
     let placed = placed.expect("version 0.0");
     let placed: Vec<_> = placed.iter().map(|(id, path)| (id.as_str(), path.as_str())).collect();
     assert_eq!(placed, [("libmain.a(main.o at 82)", "main.<uid>.o"), ("liba.a(a.o at 78)", "a.o")]);
-}
-
-#[test]
-fn a_current_file_made_of_it_has_the_same_jobs() {
-    let old = read(EXAMPLE);
-    let mut text = Vec::new();
-    write::current(&old, &mut text).expect("memory");
-    let (current, placed) = dtlto::read_placed(&text, "current").expect("a job file");
-    assert_eq!(placed, None);
-    assert_eq!(current.graph, old.graph);
-    assert_eq!(current.jobs, old.jobs);
-    // An option and its value are not parted.
-    assert_eq!(current.common_args, ["/path/to/clang", "-cc1", "-O2"]);
 }
 
 #[test]

@@ -235,18 +235,6 @@ fn members_are_unpacked_where_no_file_is_named() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn a_saved_job_needs_no_identifiers() -> Result<()> {
-    let example = Example::create("version-0-saved")?;
-    let [main, _, a] = &example.modules;
-    let job_file = example.job_file(json!([main, format!("main.{UID}.o")]), json!(a))?;
-    succeed(&mut example.distribute(&job_file, &["--save-job", "saved"])?)?;
-    example.objects_are_right("")?;
-    let mut replay = Command::new(example.folder.path.join("saved/replay.sh"));
-    succeed(replay.env("DISTLTO_DISTRIBUTE", distlto::distributor()?))?;
-    example.objects_are_right("saved")
-}
-
 /// A failed compilation can be repeated by the command that is told, although its directory is gone.
 #[test]
 fn a_failure_can_be_repeated() -> Result<()> {
