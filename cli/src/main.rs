@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use clap::CommandFactory;
 use clap::error::ErrorKind;
 use distlto_commands::configuration::{self, options};
-use distlto_commands::link::LinkError;
+use distlto_commands::link::error::LinkError;
 use distlto_commands::remote::check;
 use distlto_commands::static_linker::become_linker;
 use distlto_commands::{
@@ -107,7 +107,7 @@ fn arguments() -> Vec<OsString> {
     }
 }
 
-fn run_link(words: &[Vec<u8>], options: &link::LinkOptions) -> ExitCode {
+fn run_link(words: &[Vec<u8>], options: &link::options::LinkOptions) -> ExitCode {
     with_cancel(|cancel| link::link(words, options, cancel))
 }
 

@@ -9,7 +9,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use distlto_commands::configuration::options;
-use distlto_commands::link::LinkOptions;
+use distlto_commands::link::options::LinkOptions;
 use distlto_exec::environment::STATIC_LINKER;
 use distlto_planner::words::{Word, word_of};
 

@@ -26,7 +26,7 @@ use distlto_prepare::write::to_standard_output;
 use rayon::prelude::*;
 use tempfile::NamedTempFile;
 
-use crate::link::LinkError;
+use crate::link::error::LinkError;
 use distlto_executor::cancel::Cancel;
 
 /// Where `--help` lists these options.

@@ -22,9 +22,12 @@ use distlto_prepare::message::say;
 use distlto_prepare::private::Reach;
 
 use crate::buck2_index::{self, Buck2Args};
-use crate::link::{LinkError, LinkOptions, identity, state};
+use crate::link::error::LinkError;
+use crate::link::options::LinkOptions;
+use crate::link::{identity, state};
 use crate::run_args::RunArgs;
-use crate::serve::collected::{CollectedLink, Collection, Task};
+use crate::serve::build::Task;
+use crate::serve::collection::{CollectedLink, Collection};
 use crate::serve::run_once;
 use crate::tool::ToolRunner;
 use crate::unoptimised::are_unoptimised;
@@ -125,7 +128,7 @@ fn note_unoptimised(link: &CollectedLink) {
     if !imports && are_unoptimised(modules.iter().map(|(_, module)| module.file.as_str())) {
         say(format_args!(
             "distlto: {}: {} modules import nothing, because -O0 makes every function noinline; compile with -O2 (Bazel: -c opt)",
-            link.link.line.output(),
+            link.command.line.output(),
             modules.len()
         ));
     }
@@ -169,7 +172,7 @@ pub fn ask(
 ) -> Result<Asked, LinkError> {
     let ended = run_once(command, options, cancel, Task::Collect(&collection))?;
     let (mut links, alone) = collection.into_parts();
-    if let Some(error) = ended.error {
+    if let Some(error) = ended.seen.error {
         return Err(error);
     }
     if cancel.is_cancelled() {
@@ -189,12 +192,12 @@ pub fn ask(
         return Ok(Asked::Failed(ended.code));
     }
     if link.is_elsewhere {
-        return Err(LinkError::Elsewhere { output: link.link.line.output().to_owned() });
+        return Err(LinkError::Elsewhere { output: link.command.line.output().to_owned() });
     }
     let mut inputs = ended.files_read()?;
     inputs.extend(link.records.iter().cloned());
     // With another compiler the thin link writes another `toolchain`, which the backends read.
-    let compiler = identity::located(&link.compilation.compiler);
+    let compiler = identity::located(&link.settings.compiler);
     inputs.extend(compiler.and_then(|path| Utf8PathBuf::from_path_buf(path).ok()));
     Ok(Asked::Link(Box::new(AskedLink { link, inputs })))
 }

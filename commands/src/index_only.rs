@@ -20,9 +20,9 @@ use distlto_prepare::exit;
 use distlto_prepare::message::{say, show};
 use distlto_prepare::write::to_standard_output;
 
+use crate::configuration::options;
 use crate::link::error::{LinkError, tool_failure};
 use crate::link::state::LinkState;
-use crate::store;
 use crate::tool::ToolRunner;
 
 /// Run a thin link and put only shards and import lists that changed in place
@@ -58,7 +58,7 @@ pub fn perform(
     verbose: bool,
 ) -> Result<u8, LinkError> {
     let named = asked.list.as_deref().and_then(Path::to_str).unwrap_or_else(|| link.line.output());
-    let directory = store::links_of(None).map(|folder| directory(&format!("{named}.thin-link"), &folder));
+    let directory = options::links(None).map(|folder| directory(&format!("{named}.thin-link"), &folder));
     let held = LinkState::open_or_scratch(directory.as_deref())?;
     let words = link.line.words();
     let scratch = Scratch::new(Path::new(held.directory()), words.len())?;

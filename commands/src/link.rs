@@ -10,10 +10,9 @@ pub mod error;
 pub(crate) mod file_state;
 pub(crate) mod identity;
 pub(crate) mod line;
-mod lock;
+pub(crate) mod lock;
 pub mod options;
 pub(crate) mod reads;
-mod run_record;
 pub mod state;
 pub(crate) mod unchanged;
 
@@ -21,7 +20,7 @@ use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use camino::Utf8Path;
@@ -40,27 +39,23 @@ use crate::cargo::{self, Preparation};
 use crate::index_only;
 use crate::plan::GraphSource;
 use crate::remote::connect::RemoteError;
-use crate::serve::collected::Task;
-use crate::serve::graph::Answers;
-use crate::serve::objects::Objects;
-use crate::serve::{Ended, Service, ServicePlace, is_served, run_once};
+use crate::serve::build::{Build, ServicePlace, Task};
+use crate::serve::command::CommandEnd;
+use crate::serve::graph::GraphObjects;
+use crate::serve::{is_served, run, run_once};
 use crate::stats;
 use crate::tool::ToolRunner;
 use distlto_exec::kind::{self, Kind};
-use distlto_executor::cache::store::Cache;
 use distlto_executor::cancel::Cancel;
-use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_executor::program_files;
 use distlto_record::cause::{FailureCause, FailureKind};
 use distlto_record::progress::{Plan, Progress, ProgressEvent, Reporter};
 use distlto_record::report::Counts;
 use distlto_record::usage::LinkUsage;
 
-pub use error::LinkError;
-pub(crate) use error::tool_failure;
-pub use lock::Busy;
-pub(crate) use lock::{Activity, activity};
-pub use options::LinkOptions;
+use error::{LinkError, tool_failure};
+use options::LinkOptions;
+use state::LinkState;
 
 /// Runs a command and answers its linkers; returns the exit code to end with.
 pub fn link(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<u8, LinkError> {
@@ -68,12 +63,10 @@ pub fn link(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<
         return of_graph(graph, command, options, cancel);
     }
     let spawner = options.run.spawner();
-    let runner = ToolRunner { spawner: &spawner, cancel, directory: None };
-    let reporter = dry_run::reporter(options)?;
+    let reporter = Arc::new(dry_run::reporter(options)?);
     let given = GivenCommand::new(command);
-    // The command itself reports a response file that cannot be read.
-    let expanded = given.expanded().unwrap_or(command);
     if let Some((asked, link)) = thin_link_alone(&given)? {
+        let runner = ToolRunner { spawner: &spawner, cancel, directory: None };
         let done = index_only::perform(&asked, &link, &runner, options.run.verbose > 0);
         return done.or_else(|error| tool_failure(error, cancel));
     }
@@ -84,18 +77,15 @@ pub fn link(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<
     if let Some(source) = &options.flags_from {
         FlagRecords::open(source)?;
     }
+    // The command itself reports a response file that cannot be read.
+    let expanded = given.expanded().unwrap_or(command);
     let key = state::key(expanded, options);
-    let kind = program(&lossy(&command[0]), command.get(1).map(Vec::as_slice));
-    let is_linker = matches!(kind, ProgramKind::Clang | ProgramKind::Lld);
-    let output = state::guess_output(expanded).or_else(|| is_linker.then(|| "a.out".to_owned()));
-    let guess = output.as_deref().and_then(|output| options.record_of(output));
-    let there = guess.as_deref().filter(|guess| Path::new(guess).is_dir());
-    let held = there.map(|directory| state::LinkState::open_or_scratch(Some(directory))).transpose()?;
+    let known = KnownLink::of(command, expanded, options)?;
     let is_seen_through = is_seen_through(command);
-    if let Some(state) = held.as_ref().filter(|_| is_seen_through)
+    if let Some(state) = known.state.as_ref().filter(|_| is_seen_through)
         && let Some(unchanged) = unchanged::find(state.directory(), &key)
     {
-        return leave_unchanged(unchanged, state, output.as_deref().unwrap_or_default(), options, &reporter);
+        return leave_unchanged(unchanged, state, &known.output, options, &reporter);
     }
     options.run.remote.check().map_err(RemoteError::from)?;
     let place = match ServicePlace::make() {
@@ -105,59 +95,74 @@ pub fn link(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<
             if !options.run.quiet {
                 warn(format_args!("{error}: the linker links by itself"));
             }
-            drop(held);
+            drop(known);
             return Err(replace_process(command));
         }
     };
-    let service = Service {
-        command,
-        options,
-        spawner: &spawner,
-        cancel,
-        reporter: &reporter,
-        key: &key,
-        single: guess,
-        variables: if options.plain { Vec::new() } else { of_cargo(command, options) },
-        task: if options.dry_run { Task::Preview } else { Task::Link },
-        is_observed: is_seen_through && !options.dry_run,
-        store: OnceLock::new(),
-        usage: Mutex::default(),
-    };
-    let (ended, links) = service.run(&place, held)?;
-    let mut code = ended.code;
-    if options.dry_run {
-        return dry_run_end(ended);
+    let task = if options.dry_run { Task::Preview } else { Task::Link };
+    let tools = (&spawner, cancel);
+    let mut build = Build::new((command, key), options, tools, reporter, &place, task);
+    build.single = known.record;
+    build.variables = if options.plain { Vec::new() } else { of_cargo(command, options) };
+    build.is_observed = is_seen_through && !options.dry_run;
+    build.seen().held = known.state;
+    let end = run(&build)?;
+    match options.dry_run {
+        true => dry_run_end(end),
+        // A launcher of one link stands in scripts that take any output for a warning.
+        false => conclude(&build, end, known.is_build),
     }
-    if let (Some(state), [], true) = (&ended.held, &links[..], code != 0) {
-        let text = format!("{} ended with exit code {code}", lossy(&command[0]));
+}
+
+/// The link that a command seems to be, as far as its words say.
+struct KnownLink {
+    output: String,
+    /// The directory for its record, and that as the last link has left it.
+    record: Option<String>,
+    state: Option<LinkState>,
+    /// Whether the command is any other program, which may link many times.
+    is_build: bool,
+}
+
+impl KnownLink {
+    fn of(command: &[Word], expanded: &[Word], options: &LinkOptions) -> Result<Self, LinkError> {
+        let kind = program(&lossy(&command[0]), command.get(1).map(Vec::as_slice));
+        let is_linker = matches!(kind, ProgramKind::Clang | ProgramKind::Lld);
+        let output = state::guess_output(expanded).or_else(|| is_linker.then(|| "a.out".to_owned()));
+        let record = output.as_deref().and_then(|output| options.record_of(output));
+        let there = record.as_deref().filter(|record| Path::new(record).is_dir());
+        let state = there.map(|directory| LinkState::open_or_scratch(Some(directory))).transpose()?;
+        let is_build = kind == ProgramKind::OtherDriver && output.is_none();
+        Ok(Self { output: output.unwrap_or_default(), record, state, is_build })
+    }
+}
+
+/// Reports the end of a command, and returns the exit code.
+fn conclude(build: &Build<'_>, end: CommandEnd, is_build: bool) -> Result<u8, LinkError> {
+    let CommandEnd { code, seen, is_concluded, .. } = end;
+    if let (Some(state), false, true) = (&seen.held, is_concluded, code != 0) {
+        let text = format!("{} ended with exit code {code}", lossy(&build.command[0]));
         let (kind, class) = (FailureKind::Failed, "distlto::failed".to_owned());
-        reporter.keep(
-            Path::new(state.directory()),
-            code,
-            Some(FailureCause { kind, class, text, help: None }),
-        );
+        let cause = FailureCause { kind, class, text, help: None };
+        build.reporter.keep(Path::new(state.directory()), code, Some(cause));
     }
-    for link in links {
-        code = service.conclude(link, Some(&ended))?;
-    }
-    if !ended.has_linker {
-        reporter.report(ProgressEvent::Noted(
+    if !seen.has_linker {
+        build.reporter.report(ProgressEvent::Noted(
             "the command has run no linker that can be asked, such as ld.lld 15 or later",
         ));
     }
-    // A launcher of one link stands in scripts that take any output for a warning.
-    if kind == ProgramKind::OtherDriver && output.is_none() {
-        service.print_usage();
+    if is_build {
+        build.print_usage();
     }
-    if let Some(error @ LinkError::NotServed { .. }) = ended.error {
+    if let Some(error @ LinkError::NotServed { .. }) = seen.error {
         return Err(error);
     }
-    if let Some(error) = ended.error {
+    if let Some(error) = seen.error {
         // How it ended is the command's own business.
         warn(format_args!("{error}: the linker went on by itself"));
     }
-    if cancel.is_cancelled() {
-        return Err(LinkError::Interrupted { exit_code: cancel.exit_code() });
+    if build.cancel.is_cancelled() {
+        return Err(LinkError::Interrupted { exit_code: build.cancel.exit_code() });
     }
     Ok(code)
 }
@@ -193,27 +198,27 @@ fn of_graph(path: &Path, command: &[Word], options: &LinkOptions, cancel: &Cance
     let path = Utf8Path::from_path(path).ok_or_else(|| {
         IoError::on("read", path)(io::Error::new(io::ErrorKind::InvalidFilename, "its name is not UTF-8"))
     })?;
-    let answers = Answers::of(path, &GraphSource::find(path, None)?.read_to_run()?);
-    let ended = run_once(command, options, cancel, Task::Answer(&answers))?;
-    if let Some(error) = ended.error {
+    let objects = GraphObjects::of(path, &GraphSource::find(path, None)?.read_to_run()?);
+    let end = run_once(command, options, cancel, Task::Graph(&objects))?;
+    if let Some(error) = end.seen.error {
         return Err(error);
     }
     if cancel.is_cancelled() {
         return Err(LinkError::Interrupted { exit_code: cancel.exit_code() });
     }
-    if ended.code == 0 && answers.is_left_out() {
-        let why = if ended.has_linker { "it links by itself" } else { "the command ran none" }.to_owned();
+    if end.code == 0 && objects.is_left_out() {
+        let why = if end.seen.has_linker { "it links by itself" } else { "the command ran none" }.to_owned();
         return Err(LinkError::NotAsked { graph: path.to_owned(), why });
     }
-    Ok(ended.code)
+    Ok(end.code)
 }
 
 /// How a dry run ends: the command's own failure counts where it did not get to its backends.
-fn dry_run_end(ended: Ended) -> Result<u8, LinkError> {
-    if ended.is_previewed {
+fn dry_run_end(end: CommandEnd) -> Result<u8, LinkError> {
+    if end.seen.is_previewed {
         return Ok(0);
     }
-    match (&ended.error, ended.code, ended.has_linker) {
+    match (&end.seen.error, end.code, end.seen.has_linker) {
         (Some(_), ..) => {}
         (None, 0, true) => {
             to_standard_output(b"the linker would link by itself: there is no backend to run\n")?;
@@ -221,7 +226,7 @@ fn dry_run_end(ended: Ended) -> Result<u8, LinkError> {
         (None, 0, false) => to_standard_output(IS_NO_LINK)?,
         _ => {}
     }
-    ended.error.map_or(Ok(ended.code), Err)
+    end.seen.error.map_or(Ok(end.code), Err)
 }
 
 /// Printed by a dry run of any other command.
@@ -254,7 +259,7 @@ impl Runner for NoRunner {
 /// dry run reports it.
 fn leave_unchanged(
     unchanged: unchanged::Unchanged,
-    state: &state::LinkState,
+    state: &LinkState,
     output: &str,
     options: &LinkOptions,
     reporter: &Reporter,
@@ -281,47 +286,6 @@ fn replace_process(command: &[Word]) -> LinkError {
     let program = lossy(&command[0]);
     let source = std::process::Command::new(&words[0]).args(&words[1..]).exec();
     ToolError::Start { program, source }.into()
-}
-
-/// One link with its held state directory.
-pub(crate) struct Session<'a> {
-    pub(crate) link: &'a LinkCommand,
-    pub(crate) directory: &'a str,
-    /// The state that the last link left: the same directory, but in a dry run.
-    pub(crate) earlier: &'a str,
-    pub(crate) options: &'a LinkOptions,
-    pub(crate) cancel: &'a Cancel,
-    pub(crate) spawner: &'a LocalSpawner,
-    pub(crate) reporter: &'a Reporter,
-    pub(crate) key: &'a state::LinkKey,
-    pub(crate) store: Option<Arc<Cache>>,
-}
-
-/// Why a link is the linker's alone.
-pub(crate) const WRITES_ITSELF: &str = "the line asks for output that only the linker writes";
-
-impl Session<'_> {
-    /// The objects in the store, for a linker that runs in this directory.
-    pub(crate) fn objects<'s>(&'s self, directory: &'s Path) -> Objects<'s> {
-        Objects { store: self.store.as_deref(), directory }
-    }
-
-    /// Notes why the linker links by itself.
-    pub(crate) fn say_why_whole(&self, why: &str) {
-        self.reporter.report(ProgressEvent::Noted(&format!("{why}: the linker links by itself")));
-    }
-
-    /// Prints the numbers of modules, imports and outdated backends, with `-v`.
-    pub(crate) fn summarise(&self, modules: usize, imports: usize, stale: usize) {
-        if self.options.run.verbose == 0 || self.options.run.json {
-            return;
-        }
-        // Those that a cache had did not run.
-        say(format_args!(
-            "distlto: {}: {modules} modules, {imports} imports; {stale} of {modules} backends were out of date",
-            self.link.line.output()
-        ));
-    }
 }
 
 /// Reports a run without actions as JSON events; prints nothing otherwise.

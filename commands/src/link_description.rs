@@ -27,8 +27,9 @@ use distlto_record::run::{self, GraphFile, RunRecord};
 
 use rayon::prelude::*;
 
+use crate::configuration::options;
+use crate::link::lock::{Activity, activity};
 use crate::link::unchanged::changed_outputs;
-use crate::link::{Activity, activity};
 use crate::plan::{GraphSource, PlanCommandError};
 use crate::store;
 pub use error::LinkDescriptionError;
@@ -74,7 +75,7 @@ impl LinkDescription {
             if named.exists() {
                 Input::open(named.as_std_path())?;
             }
-            let record = store::links_of(folder).map(|folder| store::record_of(named.as_str(), &folder));
+            let record = options::links(folder).map(|folder| store::record_of(named.as_str(), &folder));
             let record = record.unwrap_or_else(|| "a record of it".to_owned());
             return Err(LinkDescriptionError::Unknown { path: named.to_owned(), record });
         };
@@ -276,7 +277,7 @@ fn places(named: &Utf8Path, folder: Option<&str>) -> Vec<Utf8PathBuf> {
         return vec![named.to_owned()];
     }
     let output = named.as_str().trim_end_matches('/');
-    let record = store::links_of(folder).map(|folder| Utf8PathBuf::from(store::record_of(output, &folder)));
+    let record = options::links(folder).map(|folder| Utf8PathBuf::from(store::record_of(output, &folder)));
     let index = Utf8PathBuf::from(format!("{output}{SUFFIX}"));
     let mut places: Vec<_> = record.into_iter().chain([index]).collect();
     let written = |place: &Utf8PathBuf| {

@@ -26,6 +26,7 @@ use distlto_planner::state::{self, Place, VARIABLE};
 use distlto_record::why::{self, Change, Explainer};
 
 use crate::action_log::ActionLog;
+use crate::configuration::options;
 use crate::dry_run::{Row, lines};
 use crate::store;
 use forms::Form;
@@ -194,7 +195,7 @@ fn is_graph(path: &Utf8Path) -> bool {
 impl GraphSource {
     /// A file with a graph, a directory that holds one, or an output: its record lies in `folder`, or in the store.
     pub fn find(given: &Utf8Path, folder: Option<&str>) -> Result<Self, PlanCommandError> {
-        let record = || Some(Utf8PathBuf::from(store::record_of(given.as_str(), &store::links_of(folder)?)));
+        let record = || Some(Utf8PathBuf::from(store::record_of(given.as_str(), &options::links(folder)?)));
         let record = if is_graph(given) { None } else { record() };
         let given = record.as_deref().filter(|record| record.is_dir()).unwrap_or(given);
         match fs::metadata(given) {
@@ -237,7 +238,7 @@ impl GraphSource {
     /// The default directory for the records of `distlto run`, where the user has a store. The index directory will not do: the
     /// graph's own thin link takes its lock.
     pub fn run_state(&self) -> Option<String> {
-        Some(state::directory(self.path.as_str(), &store::links_of(None)?))
+        Some(state::directory(self.path.as_str(), &options::links(None)?))
     }
 
     /// The graph that it holds at the moment.

@@ -4,7 +4,7 @@
 
 use std::any::TypeId;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use clap::builder::{BoolishValueParser, OsStringValueParser, TypedValueParser};
@@ -177,6 +177,29 @@ pub struct Servers {
     /// Caches and engines.
     pub engine: Option<Arc<Engine>>,
     ledger: Option<Ledger>,
+}
+
+/// The servers of one link, connected to on first use.
+pub struct LinkServers<'a> {
+    args: &'a RunArgs,
+    cancel: &'a Cancel,
+    connected: OnceLock<Servers>,
+}
+
+impl<'a> LinkServers<'a> {
+    /// Connects to none yet.
+    pub fn new(args: &'a RunArgs, cancel: &'a Cancel) -> Self {
+        Self { args, cancel, connected: OnceLock::new() }
+    }
+
+    /// Connects to them, once.
+    pub fn connected(&self) -> Result<Servers, RemoteError> {
+        if let Some(servers) = self.connected.get() {
+            return Ok(servers.clone());
+        }
+        let servers = self.args.servers(self.cancel)?;
+        Ok(self.connected.get_or_init(|| servers).clone())
+    }
 }
 
 /// The resources that a run holds to its end, by the options of its command.

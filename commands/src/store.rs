@@ -14,8 +14,6 @@ use distlto_planner::state;
 use distlto_prepare::private::{self, Exposed, Reach};
 use distlto_prepare::warning::warn;
 
-use crate::configuration::options;
-
 /// The variable that names the store.
 pub const VARIABLE: &str = "DISTLTO_CACHE";
 
@@ -32,12 +30,6 @@ pub fn links(state: Option<&str>, cache: Option<&Path>) -> Option<String> {
     let root = if let Some(named) = named { named } else { own_cache()? };
     // Paths of a record's directory stand in the commands of backends.
     std::path::absolute(root.join(LINKS)).ok()?.into_os_string().into_string().ok()
-}
-
-/// The same for commands without the option `--cache`.
-pub fn links_of(state: Option<&str>) -> Option<String> {
-    let named = std::env::var_os(VARIABLE).map(PathBuf::from);
-    links(state, named.or_else(|| options::of_key("cache")).as_deref())
 }
 
 /// The directory for the record of an output, which may also be named by the folder of its index.

@@ -24,7 +24,7 @@ use distlto_prepare::write::to_standard_output;
 use miette::Diagnostic;
 use thiserror::Error;
 
-use crate::link::LinkError;
+use crate::link::error::LinkError;
 use crate::scratch::scratch;
 use crate::tool::ToolRunner;
 

@@ -19,30 +19,15 @@ use distlto_prepare::message::note;
 use distlto_prepare::warning::warn;
 
 use super::file::{CheckoutFile, ConfigError, Key, Tables, UserFile};
-use super::trust::{ConfigFiles, ConfigPlaces};
+use super::trust::{ConfigFiles, ConfigPlaces, is_of_table};
 use crate::link::args::LinkArgs;
+use crate::store;
 
 /// Holds options of `distlto link`, quoted as in a response file. They come before those of the command line.
 pub const VARIABLE: &str = "DISTLTO_LINK_OPTIONS";
 
 /// The beginning of an option's variable.
 const PREFIX: &str = "DISTLTO_";
-
-/// Options that a checkout may set although nobody trusts it: none names a file or a program, none relies on other people.
-const HARMLESS: [&str; 12] = [
-    "cache-age",
-    "cache-size",
-    "exact-names",
-    "jobs",
-    "json",
-    "keep-going",
-    "memory",
-    "plain",
-    "plain-shards",
-    "quiet",
-    "require",
-    "verbose",
-];
 
 /// A value of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,11 +55,6 @@ pub fn all() -> Vec<(String, Arg)> {
     command.get_arguments().filter_map(|option| Some((key(option)?, option.clone()))).collect()
 }
 
-/// Whether only a file that is trusted may have this key of an option.
-pub fn is_trusting(name: &str) -> bool {
-    !HARMLESS.contains(&name) && all().iter().any(|(key, _)| key == name)
-}
-
 /// The options of the files that there are.
 pub fn of_files(files: &ConfigFiles) -> Result<FileOptions, ConfigError> {
     let checkout = files.checkout.iter().map(|found| (&found.path, &found.keys, CheckoutFile::NAMES));
@@ -95,19 +75,17 @@ fn found() -> Result<FileOptions, ConfigError> {
     of_files(&ConfigFiles::read(&ConfigPlaces::of_process())?)
 }
 
-/// The path that a file gives an option, for a command without that option.
-pub fn of_key(key: &str) -> Option<PathBuf> {
-    match found() {
-        Ok(mut found) => found.remove(key)?.values.pop().map(PathBuf::from),
+/// The folder for the records of links ([`store::links`]), for commands without the option `--cache`.
+pub fn links(state: Option<&str>) -> Option<String> {
+    let of_files = || match found() {
+        Ok(mut found) => found.remove("cache")?.values.pop().map(PathBuf::from),
         Err(error) => {
-            warn(format_args!("{error}: `{key}` of configuration files is not used"));
+            warn(format_args!("{error}: `cache` of configuration files is not used"));
             None
         }
-    }
-}
-
-fn is_of_table(name: &str, tables: &[&str]) -> bool {
-    tables.contains(&name.split('.').next().unwrap_or(name))
+    };
+    let named = std::env::var_os(store::VARIABLE).map(PathBuf::from);
+    store::links(state, named.or_else(of_files).as_deref())
 }
 
 /// Checks a value as the command line does.

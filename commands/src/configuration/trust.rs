@@ -12,8 +12,23 @@ use distlto_executor::variables::REMOTE_HEADERS;
 use distlto_prepare::private::{self, Exposed, Reach};
 use distlto_reapi::s3::S3Account;
 
-use super::file::{self, CheckoutFile, ConfigError, Key, Read, RemoteTable, UserFile};
-use super::options;
+use super::file::{self, CheckoutFile, ConfigError, Key, Read, RemoteTable, Tables, UserFile};
+
+/// Options that a checkout may set although nobody trusts it: none names a file or a program, none relies on other people.
+const HARMLESS: [&str; 12] = [
+    "cache-age",
+    "cache-size",
+    "exact-names",
+    "jobs",
+    "json",
+    "keep-going",
+    "memory",
+    "plain",
+    "plain-shards",
+    "quiet",
+    "require",
+    "verbose",
+];
 
 /// Names the user's file, in place of the one in the home folder. Empty: no file is read, that of a checkout neither.
 pub const VARIABLE: &str = "DISTLTO_CONFIG";
@@ -186,11 +201,17 @@ fn is_below(path: &Path, folders: &[PathBuf]) -> bool {
     folders.iter().filter_map(|folder| folder.canonicalize().ok()).any(|folder| path.starts_with(folder))
 }
 
+/// Whether a key is that of a table, or in it.
+pub fn is_of_table(name: &str, tables: &[&str]) -> bool {
+    tables.contains(&name.split('.').next().unwrap_or(name))
+}
+
 /// Refuses keys that a checkout may not set.
 fn refuse(checkout: &Sourced<RemoteTable>, user_file: Option<&Path>) -> Result<(), ConfigError> {
     let mut keys = checkout.file.access().keys();
     let options = checkout.keys.iter().map(|key| key.name.as_str());
-    keys.extend(options.filter(|name| options::is_trusting(name)));
+    let is_refused = |name: &&str| !HARMLESS.contains(name) && !is_of_table(name, CheckoutFile::NAMES);
+    keys.extend(options.filter(is_refused));
     if keys.is_empty() {
         return Ok(());
     }

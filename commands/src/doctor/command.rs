@@ -13,10 +13,11 @@ use distlto_planner::words::{Word, lossy};
 
 use super::{Doctor, TOOL};
 use crate::index::{self, Asked};
-use crate::link::{LinkError, LinkOptions};
+use crate::link::error::LinkError;
+use crate::link::options::LinkOptions;
 use crate::run_args::RunArgs;
 use crate::scratch::scratch;
-use crate::serve::collected::Collection;
+use crate::serve::collection::Collection;
 use crate::tool::ToolRunner;
 
 /// The examined linker if no command is given.

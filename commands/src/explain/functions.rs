@@ -25,12 +25,12 @@ use miette::Diagnostic;
 use serde::Serialize;
 
 use super::is_called;
-use crate::link::LinkError;
+use crate::link::error::LinkError;
 use crate::link::line::without_further_outputs;
 use crate::link_description::{LinkDescription, LinkDescriptionError, unreadable};
 use crate::scratch::scratch;
-use crate::serve::linkers::linker_words;
 use crate::serve::modules::ModuleFiles;
+use crate::serve::process::linker_words;
 use crate::tool::{KEEP, ToolRunner};
 
 /// Makes LLVM print each function that it refuses to import.

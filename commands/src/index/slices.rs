@@ -16,7 +16,7 @@ use distlto_prepare::regular;
 use distlto_prepare::share::Sharing;
 use distlto_prepare::write::{remove, write_if_changed};
 
-use crate::link::LinkError;
+use crate::link::error::LinkError;
 
 /// The file that says which slices are wanted.
 pub(super) struct Wanted {

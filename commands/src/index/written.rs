@@ -21,7 +21,8 @@ use distlto_prepare::write::{remove, write_if_changed};
 use rayon::prelude::*;
 
 use super::{AskedLink, IndexArgs};
-use crate::link::{LinkError, identity};
+use crate::link::error::LinkError;
+use crate::link::identity;
 use crate::serve::describe::Described;
 use crate::serve::module::triple;
 
@@ -37,8 +38,8 @@ impl Index<'_> {
     /// Writes the files of a link, and removes those of an earlier thin link that are no longer needed.
     pub fn write(&self, asked: &AskedLink) -> Result<ActionGraph, LinkError> {
         let directory = self.directory;
-        let compilation = &asked.link.compilation;
-        let lines = identity::of(&compilation.compiler, asked.link.link.installed.as_deref(), self.runner);
+        let compilation = &asked.link.settings;
+        let lines = identity::of(&compilation.compiler, asked.link.command.installed.as_deref(), self.runner);
         keep::toolchain(directory, &compilation.compiler, &lines)?;
         asked.link.modules.par_iter().try_for_each(|(_, module)| {
             keep::shard_at(Path::new(&ModulePlaces::of(directory, &module.label).shard), &module.shard)
@@ -71,7 +72,7 @@ pub(super) fn parts(
     let mut written: Vec<Utf8PathBuf> = asked.link.written.iter().map(Utf8PathBuf::from).collect();
     written.push(toolchain.clone());
     Ok(LinkParts {
-        output: asked.link.link.line.output().into(),
+        output: asked.link.command.line.output().into(),
         thin_link: args.map(|args| {
             let index = args.words(directory).into_iter().chain(["--".to_owned()]).chain(command.clone());
             (index.collect(), graph.clone().into())
@@ -90,7 +91,7 @@ fn backend(
     directory: &str,
     toolchain: &Utf8PathBuf,
 ) -> Result<BackendParts, LinkError> {
-    let compilation = &asked.link.compilation;
+    let compilation = &asked.link.settings;
     let Described { label, file, imports, shard, cost, .. } = module;
     let places = ModulePlaces::of(directory, label);
     let dwo = compilation.flags.dwo(label);
@@ -100,7 +101,7 @@ fn backend(
         object: &places.object,
         dwo: dwo.as_ref().map(|dwo| dwo.as_str()),
     };
-    let mut args = module.flags.clone();
+    let mut args = module.flags.args.clone();
     args.extend(files.args(&triple(Path::new(file))));
     let digest = shard::digest(shard).map_err(|source| LinkError::Shard { module: id.to_owned(), source })?;
     let mut inputs = compilation.flags.inputs.clone();

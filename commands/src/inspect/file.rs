@@ -15,6 +15,7 @@ use distlto_record::inspect::counted;
 use serde::Serialize;
 
 use super::InspectArgs;
+use crate::configuration::options;
 use crate::link_description::{LinkDescriptionError, unreadable};
 use crate::store;
 
@@ -85,7 +86,7 @@ impl Facts {
     /// Returns the facts about a file of one of these kinds. `None` for other kinds, and for the output of a link with
     /// a state directory.
     pub fn of(path: &Utf8Path, folder: Option<&str>) -> Result<Option<Self>, LinkDescriptionError> {
-        let record = store::links_of(folder).map(|folder| store::record_of(path.as_str(), &folder));
+        let record = options::links(folder).map(|folder| store::record_of(path.as_str(), &folder));
         if !path.is_file() || record.is_some_and(|record| Utf8Path::new(&record).is_dir()) {
             return Ok(None);
         }

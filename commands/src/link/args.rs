@@ -10,7 +10,7 @@ use distlto_planner::state::VARIABLE;
 use distlto_planner::words::{Word, word_of};
 use distlto_prepare::exit;
 
-use super::LinkOptions;
+use super::options::LinkOptions;
 use crate::run_args::RunArgs;
 
 /// Run a link command, and make the backend compilations of its ThinLTO links

@@ -22,8 +22,10 @@ use distlto_record::run;
 use distlto_record::why::{self, Change};
 use serde::Serialize;
 
-use super::{LinkError, LinkOptions, Session};
+use super::error::LinkError;
+use super::options::LinkOptions;
 use crate::dry_run::{Row, lines};
+use crate::run_args::RunArgs;
 
 /// The version of the JSON.
 const VERSION: u32 = 1;
@@ -57,51 +59,63 @@ struct WouldRun<'a> {
     may_be_kept: bool,
 }
 
-/// Reports on a link with backends. `graph` has an action for each record without a kept object, at its number.
-/// `has_steps` if an import step may spare a backend.
-pub(crate) fn print(
-    session: &Session<'_>,
-    graph: &ActionGraph,
-    actions: &[ActionRecord],
-    (implied, has_steps): (Option<usize>, bool),
-) -> Result<(), IoError> {
-    let running: Vec<&ActionRecord> =
-        actions.iter().filter(|action| action.result != ActionStatus::Kept).collect();
-    let ids: Vec<ActionId> = graph.actions().map(|(id, _)| id).collect();
-    let wanted: Vec<ActionId> = running.iter().map(|action| ids[action.id]).collect();
-    let args = &session.options.run;
-    let history = args.history.clone().unwrap_or_else(|| Place::History.path(session.earlier));
-    let history = History::load(Some(&history));
-    let estimates = Estimates::new(graph, &wanted, history, None, None);
-    let times: Vec<u64> = wanted.iter().map(|&id| estimates.weight(id).time).collect();
-    let own = args.jobs.map(usize::from).or(implied);
-    let jobs = own.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
-    let mut backends: Vec<WouldRun<'_>> = running
-        .iter()
-        .zip(&times)
-        .map(|(action, &cpu_us)| {
-            // A first link in two steps is planned in a scratch directory.
-            let label = action.label.replacen(session.directory, session.earlier, 1);
-            WouldRun {
-                label,
-                why: &action.why,
-                cpu_us,
-                may_be_kept: has_steps && why::is_imports_only(&action.why),
-            }
-        })
-        .collect();
-    backends.sort_by_key(|backend| std::cmp::Reverse(backend.cpu_us));
-    let answer = DryRun {
-        version: VERSION,
-        output: session.link.line.output(),
-        backends: actions.len(),
-        would_run: backends,
-        cpu_us: times.iter().sum(),
-        wall_us: inspect::longest_first(times, jobs),
-        jobs,
-        linker_us: linker_time(session.earlier),
-    };
-    answer.print(args.json)
+/// A link with backends.
+pub(crate) struct DryRunLink<'a> {
+    pub(crate) output: &'a str,
+    /// Its state directory, and that of the last link.
+    pub(crate) state: &'a str,
+    pub(crate) earlier: &'a str,
+    /// How many backends the link line asks to run at once.
+    pub(crate) jobs: Option<usize>,
+    /// Whether an import step may spare a backend.
+    pub(crate) has_steps: bool,
+}
+
+impl DryRunLink<'_> {
+    /// Reports on the link. `graph` has an action for each record without a kept object, at its number.
+    pub(crate) fn print(
+        &self,
+        args: &RunArgs,
+        graph: &ActionGraph,
+        actions: &[ActionRecord],
+    ) -> Result<(), IoError> {
+        let running: Vec<&ActionRecord> =
+            actions.iter().filter(|action| action.result != ActionStatus::Kept).collect();
+        let ids: Vec<ActionId> = graph.actions().map(|(id, _)| id).collect();
+        let wanted: Vec<ActionId> = running.iter().map(|action| ids[action.id]).collect();
+        let history = args.history.clone().unwrap_or_else(|| Place::History.path(self.earlier));
+        let history = History::load(Some(&history));
+        let estimates = Estimates::new(graph, &wanted, history, None, None);
+        let times: Vec<u64> = wanted.iter().map(|&id| estimates.weight(id).time).collect();
+        let own = args.jobs.map(usize::from).or(self.jobs);
+        let jobs = own.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
+        let mut backends: Vec<WouldRun<'_>> = running
+            .iter()
+            .zip(&times)
+            .map(|(action, &cpu_us)| {
+                // A first link in two steps is planned in a scratch directory.
+                let label = action.label.replacen(self.state, self.earlier, 1);
+                WouldRun {
+                    label,
+                    why: &action.why,
+                    cpu_us,
+                    may_be_kept: self.has_steps && why::is_imports_only(&action.why),
+                }
+            })
+            .collect();
+        backends.sort_by_key(|backend| std::cmp::Reverse(backend.cpu_us));
+        let answer = DryRun {
+            version: VERSION,
+            output: self.output,
+            backends: actions.len(),
+            would_run: backends,
+            cpu_us: times.iter().sum(),
+            wall_us: inspect::longest_first(times, jobs),
+            jobs,
+            linker_us: linker_time(self.earlier),
+        };
+        answer.print(args.json)
+    }
 }
 
 /// Returns the reporter of a link. In a dry run it is quiet, but for notes with `-v` and without JSON.

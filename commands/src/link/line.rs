@@ -8,7 +8,7 @@ use distlto_planner::options::Files;
 use distlto_planner::words::Word;
 use distlto_prepare::io_error::IoError;
 
-use crate::link::LinkError;
+use crate::link::error::LinkError;
 
 fn asks_for_temporaries(option: &LinkOption) -> bool {
     of(option).is_some_and(|known| known.files == Files::Temporaries) || option.name == "reproduce"

@@ -173,8 +173,10 @@ impl Reads {
     /// Adds the further reads of the compilers of these objects, and their warnings.
     pub fn objects<'o>(&mut self, objects: impl Iterator<Item = &'o RecordedObject> + Clone) {
         let path = |path: &str| std::path::absolute(path).unwrap_or_default();
-        self.observed(objects.clone().flat_map(|object| &object.read).map(|(name, _)| path(name)));
-        self.absent(objects.clone().flat_map(|object| &object.absent).map(|name| path(name.as_str())));
+        self.observed(objects.clone().flat_map(|object| &object.provenance.read).map(|(name, _)| path(name)));
+        self.absent(
+            objects.clone().flat_map(|object| &object.provenance.absent).map(|name| path(name.as_str())),
+        );
         for object in objects {
             if object.key.is_empty() {
                 self.doubt(format!("it is not known all that the compiler of {} reads", object.label));

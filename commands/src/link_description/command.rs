@@ -5,10 +5,11 @@ use distlto_planner::words::Word;
 
 use super::{LinkDescription, LinkDescriptionError};
 use crate::index::{self, Asked};
-use crate::link::{LinkError, LinkOptions};
+use crate::link::error::LinkError;
+use crate::link::options::LinkOptions;
 use crate::run_args::RunArgs;
 use crate::scratch::scratch;
-use crate::serve::collected::Collection;
+use crate::serve::collection::Collection;
 
 impl LinkDescription {
     /// Of a link command; the exit code of one that failed.
@@ -25,7 +26,7 @@ impl LinkDescription {
             return Err(LinkError::NothingToIndex.into());
         }
         let graph = index::graph_of(&asked, words, &directory)?;
-        let mut seen = Self::of_graph(asked.link.link.line.output().into(), &graph);
+        let mut seen = Self::of_graph(asked.link.command.line.output().into(), &graph);
         seen.notes = vec!["its thin link was performed, and nothing else".to_owned()];
         Ok(Ok(seen))
     }

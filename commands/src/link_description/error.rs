@@ -40,7 +40,7 @@ pub enum LinkDescriptionError {
     /// A link command cannot be planned.
     #[error(transparent)]
     #[diagnostic(transparent)]
-    Link(#[from] crate::link::LinkError),
+    Link(#[from] crate::link::error::LinkError),
     /// No link has that name.
     #[error("{path} is nothing that a link left, and {record} is not there")]
     #[diagnostic(

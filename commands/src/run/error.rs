@@ -6,7 +6,7 @@ use distlto_prepare::io_error::IoError;
 use miette::Diagnostic;
 use thiserror::Error;
 
-use crate::link::LinkError;
+use crate::link::error::LinkError;
 
 /// Why a graph is not run, or not to its end.
 #[derive(Debug, Error, Diagnostic)]

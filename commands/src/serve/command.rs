@@ -4,9 +4,11 @@
 
 use std::io;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
+use std::time::Instant;
 
+use camino::Utf8PathBuf;
 use distlto_exec::environment::SERVICE;
 use distlto_executor::cancel::Urgency;
 use distlto_executor::execute::spawn::die_with_parent;
@@ -20,38 +22,60 @@ use distlto_planner::response;
 use distlto_planner::runner::ToolError;
 use distlto_planner::search_path::program_file;
 use distlto_planner::words::{Word, lossy, path_of, word_of};
+use distlto_prepare::io_error::IoError;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 
-use super::Service;
-use super::libraries::Libraries;
-use super::linkers::linker_words;
-use super::process::Process;
-use crate::link::LinkError;
+use super::build::{Build, Seen};
+use super::observed;
+use super::process::{Process, linker_words};
+use crate::link::error::LinkError;
 
-/// Runs a service's command to its end, with these libraries in its processes; returns its exit code.
-pub fn run(service: &Service<'_>, libraries: &Libraries, folder: &Path) -> Result<u8, LinkError> {
-    let words: Vec<_> = service.command.iter().map(|word| path_of(word)).collect();
+/// How a command ended.
+pub struct CommandEnd {
+    /// Its own exit code; that of the link if it is one.
+    pub code: u8,
+    /// When it ended.
+    pub at: Instant,
+    /// The folders of the service, whose files are no inputs of a link.
+    pub folders: Vec<PathBuf>,
+    /// What its processes have done.
+    pub seen: Seen,
+    /// Whether it was one link, which is concluded.
+    pub is_concluded: bool,
+}
+
+impl CommandEnd {
+    /// The files that its processes have read and have not written, below the directory without it.
+    pub fn files_read(&self) -> Result<Vec<Utf8PathBuf>, IoError> {
+        observed::files_read(&self.seen.observed, &self.folders)
+    }
+}
+
+/// Runs a command to its end, with the libraries in its processes; returns its exit code.
+pub fn run(build: &Build<'_>) -> Result<u8, LinkError> {
+    let words: Vec<_> = build.command.iter().map(|word| path_of(word)).collect();
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).env_remove(variables::REMOTE_HEADERS);
-    command.env(SERVICE, folder).env("LD_PRELOAD", libraries.preload(service.is_observed));
-    command.envs(service.variables.iter().map(|(name, value)| (name, value)));
+    command.env(SERVICE, build.listener().folder());
+    command.env("LD_PRELOAD", build.libraries().preload(build.is_observed));
+    command.envs(build.variables.iter().map(|(name, value)| (name, value)));
     die_with_parent(&mut command);
-    let start = |source| ToolError::Start { program: lossy(&service.command[0]), source };
+    let start = |source| ToolError::Start { program: lossy(&build.command[0]), source };
     let mut child = command.spawn().map_err(start)?;
-    Ok(code_of(wait(service, &mut child).map_err(start)?))
+    Ok(code_of(wait(build, &mut child).map_err(start)?))
 }
 
 /// Waits for a child, and forwards the signal that ends this process.
-fn wait(service: &Service<'_>, child: &mut Child) -> io::Result<ExitStatus> {
+fn wait(build: &Build<'_>, child: &mut Child) -> io::Result<ExitStatus> {
     let process = Pid::from_child(child);
     let ended = pidfd_open(process, PidfdFlags::empty())?;
     let mut urgency_sent = Urgency::None;
     loop {
-        let urgency = service.cancel.urgency();
+        let urgency = build.cancel.urgency();
         if urgency > urgency_sent {
             urgency_sent = urgency;
-            let signal = match (urgency, service.cancel.signal().and_then(Signal::from_named_raw)) {
+            let signal = match (urgency, build.cancel.signal().and_then(Signal::from_named_raw)) {
                 (Urgency::Kill, _) => Signal::KILL,
                 (_, signal) => signal.unwrap_or(Signal::TERM),
             };
@@ -59,12 +83,12 @@ fn wait(service: &Service<'_>, child: &mut Child) -> io::Result<ExitStatus> {
             let _ = rustix::process::kill_process(process, signal);
         }
         let mut watched = vec![PollFd::new(&ended, PollFlags::IN)];
-        let cancelled = service.cancel.ready();
+        let cancelled = build.cancel.ready();
         // Once set it stays ready.
         watched.extend(
             (urgency_sent == Urgency::None).then(|| PollFd::from_borrowed_fd(cancelled, PollFlags::IN)),
         );
-        match poll(&mut watched, (urgency_sent == Urgency::Ask).then_some(&SECOND)) {
+        match poll(&mut watched, (urgency_sent == Urgency::Ask).then_some(&CHECK)) {
             Err(rustix::io::Errno::INTR) => {}
             polled => drop(polled?),
         }
@@ -75,7 +99,7 @@ fn wait(service: &Service<'_>, child: &mut Child) -> io::Result<ExitStatus> {
 }
 
 /// Interval of checks whether a child that was asked to end has to be killed: 100 ms.
-const SECOND: rustix::event::Timespec = rustix::event::Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+const CHECK: rustix::event::Timespec = rustix::event::Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// As a shell has it.
 fn code_of(status: ExitStatus) -> u8 {

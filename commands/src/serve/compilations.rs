@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -29,16 +29,14 @@ use distlto_prepare::kind::{Native, bitcode_of};
 use distlto_prepare::mutex::lock;
 use distlto_prepare::write::write_atomically;
 use distlto_record::action::EngineTimes;
-use distlto_record::progress::{Progress, ProgressEvent};
 use distlto_record::report::{Measured, Span};
 
-use super::answering::Answering;
-use super::backends::{Shared, give_file, send};
 use super::import_steps::PendingStep;
-use super::link::read;
+use super::link::Link;
 use super::module_record::RecordedObject;
+use super::progress::LinkProgress;
 use super::protocol::{Answer, Compiled};
-use super::socket::Caller;
+use super::socket::{Connection, read};
 use crate::link::file_state::FileState;
 
 /// Interval of checks whether the run is cancelled.
@@ -46,11 +44,11 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// The compilations of one linker.
 pub struct Compilations<'a> {
-    caller: &'a Caller,
-    shared: &'a Mutex<Shared>,
+    connection: &'a Connection,
+    progress: &'a Mutex<LinkProgress>,
     /// Where the linker runs.
     directory: PathBuf,
-    answering: &'a Answering<'a>,
+    link: &'a Link<'a>,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -122,14 +120,9 @@ pub struct LinkerObject {
 }
 
 impl<'a> Compilations<'a> {
-    pub fn new(
-        caller: &'a Caller,
-        shared: &'a Mutex<Shared>,
-        directory: &Path,
-        answering: &'a Answering<'a>,
-    ) -> Self {
-        let directory = std::path::absolute(directory).unwrap_or_default();
-        Self { caller, shared, directory, answering, state: Mutex::default(), changed: Condvar::new() }
+    pub fn new(connection: &'a Connection, progress: &'a Mutex<LinkProgress>, link: &'a Link<'a>) -> Self {
+        let directory = link.absolute_root();
+        Self { connection, progress, directory, link, state: Mutex::default(), changed: Condvar::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -171,24 +164,22 @@ impl<'a> Compilations<'a> {
         ticket: u32,
         step: &PendingStep,
     ) -> Result<Option<Executed>, IoError> {
-        let Answering { session, imports, objects, directory, .. } = self.answering;
-        if !imports.steps.pay() {
+        let link = self.link;
+        if !link.import_steps.pay() {
             return Ok(None);
         }
         let begun = Instant::now();
-        let tools = (session.spawner as &dyn Spawner, request.cancel);
-        let imported = import(&step.words, *directory, &step.folder, tools);
-        let is_same = imported.as_ref().is_ok_and(|(digest, _)| digest.to_string() == step.earlier.imported);
-        let object = if is_same { objects.open(&step.earlier) } else { None };
-        imports.steps.performed(object.is_some());
+        let tools = (link.build.spawner as &dyn Spawner, request.cancel);
+        let imported = import(&step.words, link.directory.as_deref(), &step.folder, tools);
+        let is_same =
+            imported.as_ref().is_ok_and(|(digest, _)| digest.to_string() == step.earlier.provenance.imported);
+        let object = if is_same { link.objects().open(&step.earlier) } else { None };
+        link.import_steps.performed(object.is_some());
         let (Some(file), Ok((_, cpu))) = (object, &imported) else {
             if let Err(why) = imported
                 && !request.cancel.is_cancelled()
             {
-                session.reporter.report(ProgressEvent::Noted(&format!(
-                    "no import step for {}: {why}",
-                    request.job.label
-                )));
+                link.note(&format!("no import step for {}: {why}", request.job.label));
             }
             return Ok(None);
         };
@@ -196,7 +187,7 @@ impl<'a> Compilations<'a> {
             let object = file.try_clone().and_then(|file| read(Some(file)));
             write_atomically(&output.file, &object.map_err(IoError::on("read", "an object of the store"))?)?;
         }
-        give_file(self.caller, ticket, &file)?;
+        self.connection.give(ticket, &file)?;
         let took = Duration::from_micros(step.earlier.took_us);
         let object =
             LinkerObject { file, imported: None, same: Some(step.earlier.clone()), warnings: String::new() };
@@ -227,7 +218,7 @@ impl<'a> Compilations<'a> {
 
     /// Returns the further reads and the printed text of a compilation.
     fn observed(&self, compiled: Compiled, begun: SystemTime) -> io::Result<(Undeclared, String)> {
-        let Some(notes) = self.answering.notes else { return Ok((Undeclared::unobserved(), String::new())) };
+        let Some(notes) = &self.link.notes else { return Ok((Undeclared::unobserved(), String::new())) };
         if !compiled.is_noted {
             return Ok(Default::default());
         }
@@ -263,7 +254,7 @@ impl Execute for Compilations<'_> {
         let io = |source| Cause::Io { label: label.to_owned(), source };
         let waiting = self.waiting(label);
         let ticket =
-            waiting.as_ref().and_then(|waiting| lock(self.shared).modules[waiting.number].ticket.take());
+            waiting.as_ref().and_then(|waiting| lock(self.progress).modules[waiting.number].ticket.take());
         // It has an answer already.
         let ticket = ticket.ok_or_else(interrupted)?;
         if let Some(step) = waiting.as_ref().and_then(|waiting| waiting.step.as_ref())
@@ -272,7 +263,7 @@ impl Execute for Compilations<'_> {
             return Ok(executed);
         }
         let (begun, at) = (Instant::now(), SystemTime::now());
-        send(self.caller, ticket, Answer::Compile).map_err(io)?;
+        self.connection.answer(ticket, Answer::Compile).map_err(io)?;
         let ended = self.wait(ticket, request);
         let Some(Compilation { compiled, object: Some(file), imported }) = ended else {
             self.lock().has_failed = true;

@@ -6,6 +6,7 @@ use distlto_planner::shard::{self, Cost, Shard};
 use distlto_prepare::io_error::IoError;
 
 use super::modules::ModuleFiles;
+use super::settings::ModuleFlags;
 use crate::completion::Completion;
 
 /// The inputs of a module's backend.
@@ -25,7 +26,7 @@ pub struct Described {
     /// The cost of compiling it.
     pub cost: Cost,
     /// The module's recorded flags, with --flags-from.
-    pub flags: Vec<String>,
+    pub flags: ModuleFlags,
 }
 
 /// Why distlto does not compile a module.
@@ -69,7 +70,7 @@ pub fn describe(
         labels,
         shard,
         cost: read.cost(id).unwrap_or_default(),
-        flags: Vec::new(),
+        flags: ModuleFlags::default(),
     })
 }
 

@@ -5,6 +5,7 @@
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,19 +15,17 @@ use distlto_planner::shard;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::kind::{Kind, classify_file};
 
-use super::backends::{give, send};
 use super::describe::{Unfit, completed};
-use super::link::read;
 use super::modules::ModuleFiles;
-use super::preview::Heard;
-use super::protocol::{Answer, Compiled, PACKET, Question, RESOLUTIONS};
+use super::protocol::{Answer, PACKET};
 use super::settings::CompileSettings;
-use super::socket::{Caller, Received};
+use super::socket::{Connection, Message, read};
+use super::thin_link::ThinLink;
 use crate::completion::Completion;
-use crate::link::LinkError;
+use crate::link::error::LinkError;
 
 /// The objects of a graph, to answer a linker with.
-pub struct Answers {
+pub struct GraphObjects {
     graph: Utf8PathBuf,
     /// By the modules' labels.
     modules: HashMap<String, Made>,
@@ -42,7 +41,7 @@ struct Made {
     imports: usize,
 }
 
-impl Answers {
+impl GraphObjects {
     /// Reads the graph at `path`. A backend without a shard digest gives no answer.
     pub fn of(path: &Utf8Path, graph: &ActionGraph) -> Self {
         let made = |backend: &BackendWork| {
@@ -65,44 +64,43 @@ impl Answers {
     /// Answers a linker until it is gone; after an error it waits. `root` is where it runs.
     pub fn serve(
         &self,
-        caller: &Caller,
+        linker: &Connection,
         root: &Path,
-        compilation: &CompileSettings,
+        settings: &CompileSettings,
     ) -> Result<(), LinkError> {
-        let mut files = ModuleFiles::new(root, "").with_slices(compilation);
-        let heard = |error| IoError::on("hear", "the linker")(error);
+        let mut files = ModuleFiles::new(root, "").with_slices(settings);
         let (resolutions, mut resolved, mut completion) = (OnceCell::new(), None, None);
         let mut bytes = vec![0; PACKET];
         loop {
-            let (bytes, shard) = match caller.receive(&mut bytes, None).map_err(heard)? {
-                Received::Packet(bytes, file) if bytes == RESOLUTIONS => {
+            let (question, shard) = match linker.message(&mut bytes, None)? {
+                Message::Resolution(file) => {
                     resolved = file;
                     continue;
                 }
+                Message::Question(question, shard) => (question, shard),
+                Message::HasAll(ticket) | Message::Succeeded(ticket) => {
+                    linker.answer(ticket, Answer::Compile)?;
+                    continue;
+                }
                 // Objects of the linker itself are not kept.
-                Received::Packet(bytes, _) if Compiled::from_bytes(bytes).is_some() => continue,
-                Received::Packet(bytes, shard) => (bytes, shard),
-                Received::Nothing => continue,
-                Received::Gone => return Ok(()),
+                Message::Compiled(..) | Message::Nothing => continue,
+                Message::Gone => return Ok(()),
             };
             // Before the first question.
             if let Some(file) = resolved.take() {
                 let text = read(Some(file)).map_err(IoError::on("read", "what the linker resolved"))?;
-                completion = Some(compilation.completion(resolutions.get_or_init(|| text)));
-            }
-            let question =
-                Question::from_bytes(bytes).ok_or_else(|| heard(std::io::ErrorKind::InvalidData.into()))?;
-            if question.key.is_empty() {
-                // It has all objects.
-                send(caller, question.ticket, Answer::Compile)?;
-                continue;
+                completion = Some(settings.completion(resolutions.get_or_init(|| text)));
             }
             self.is_asked.store(true, Ordering::Relaxed);
             let id = String::from_utf8_lossy(question.module);
             let shard = read(shard).map_err(IoError::on("read the index shard of", &*id))?;
             match self.answer(&mut files, completion.as_mut(), &id, &shard)? {
-                Some(object) => give(caller, question.ticket, &root.join(object))?,
-                None => send(caller, question.ticket, Answer::Compile)?,
+                Some(object) => {
+                    let object = root.join(object);
+                    let file = File::open(&object).map_err(IoError::on("read", &object))?;
+                    linker.give(question.ticket, &file)?;
+                }
+                None => linker.answer(question.ticket, Answer::Compile)?,
             }
         }
     }
@@ -110,13 +108,13 @@ impl Answers {
     /// The objects of a linker's modules, which runs in `root`.
     pub fn objects(
         &self,
-        heard: Heard,
+        thin_link: ThinLink,
         root: &Path,
-        compilation: &CompileSettings,
+        settings: &CompileSettings,
     ) -> Result<Vec<PathBuf>, LinkError> {
         self.is_asked.store(true, Ordering::Relaxed);
-        let mut files = ModuleFiles::new(root, "").with_slices(compilation);
-        let mut completion = heard.resolutions.as_deref().map(|text| compilation.completion(text));
+        let mut files = ModuleFiles::new(root, "").with_slices(settings);
+        let mut completion = thin_link.resolutions.as_deref().map(|text| settings.completion(text));
         let object = |(id, shard): (String, Vec<u8>)| match self.answer(
             &mut files,
             completion.as_mut(),
@@ -129,7 +127,7 @@ impl Answers {
                 Err(LinkError::StaleGraph { graph: self.graph.clone(), module: id, why })
             }
         };
-        heard.shards.into_iter().map(object).collect()
+        thin_link.shards.into_iter().map(object).collect()
     }
 
     /// The object of a module; `None` for one that only the linker can compile.

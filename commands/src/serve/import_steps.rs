@@ -4,25 +4,16 @@
 //! says. Does not decide when a step is performed.
 
 use std::path::PathBuf;
-use std::sync::OnceLock;
 
-use distlto_executor::import_step::{ImportSteps, object_in};
+use distlto_executor::import_step::object_in;
 use distlto_planner::backend_flags::{BackendFiles, BackendFlags};
 use distlto_planner::keep::ModulePlaces;
 use distlto_planner::words::Word;
 
-use super::answering::Answering;
 use super::describe::Described;
+use super::link::Link;
 use super::module::{LinkModule, triple};
 use super::module_record::RecordedObject;
-
-/// The import steps of one link.
-#[derive(Debug, Default)]
-pub struct LinkImports {
-    pub steps: ImportSteps,
-    /// The compiler and its flags, once a step needs them; `None` if they cannot be told.
-    compiler: OnceLock<Option<(String, BackendFlags)>>,
-}
 
 /// A step that may be performed.
 pub struct PendingStep {
@@ -34,47 +25,40 @@ pub struct PendingStep {
     pub earlier: RecordedObject,
 }
 
-impl LinkImports {
-    /// The compiler and its flags; `ask` is called once.
-    pub fn compiler(
-        &self,
-        ask: impl FnOnce() -> Option<(String, BackendFlags)>,
-    ) -> Option<&(String, BackendFlags)> {
-        self.compiler.get_or_init(ask).as_ref()
-    }
+/// The compiler for import steps and its flags; `None` if there is none.
+pub fn importer<'a>(link: &'a Link<'_>) -> Option<&'a (String, BackendFlags)> {
+    link.importer.get_or_init(|| link.build.importer(&link.command)).as_ref()
 }
 
 /// The object of the last link, if a module may still have it.
-pub fn candidate<'a>(answering: &Answering<'a>, module: &LinkModule) -> Option<&'a RecordedObject> {
-    let earlier = answering.earlier.last(&module.label)?;
-    let is_plain = earlier.files.len() == 1 && earlier.warnings.is_empty() && !earlier.depends_on_directory();
-    let differs_in_imports = earlier
-        .parts
-        .as_ref()
-        .zip(module.parts.as_ref())
-        .is_some_and(|(one, other)| one.has_same_rest(other));
+pub fn candidate<'a>(link: &'a Link<'_>, module: &LinkModule) -> Option<&'a RecordedObject> {
+    let earlier = link.earlier.last(&module.label)?;
+    let (before, now) = (&earlier.provenance, &module.provenance);
+    let is_plain = earlier.files.len() == 1 && earlier.warnings.is_empty() && !before.depends_on_directory();
+    let parts = before.parts.as_ref().zip(now.parts.as_ref());
+    let differs_in_imports = parts.is_some_and(|(one, other)| one.has_same_rest(other));
     let is_candidate = is_plain
         && differs_in_imports
         && !earlier.key.is_empty()
-        && !earlier.imported.is_empty()
-        && earlier.decisions == module.decisions;
-    Some(earlier).filter(|_| is_candidate && answering.imports.steps.pay())
+        && !before.imported.is_empty()
+        && before.decisions == now.decisions;
+    Some(earlier).filter(|_| is_candidate && link.import_steps.pay())
 }
 
 impl PendingStep {
     /// The step of a module whose files are described, and whose shard is in its place.
     pub fn of(
-        answering: &Answering<'_>,
+        link: &Link<'_>,
         described: &Described,
         (compiler, flags): &(String, BackendFlags),
         earlier: &RecordedObject,
     ) -> Self {
-        let names = ModulePlaces::of(answering.session.directory, &described.label);
-        let folder = answering.here(&format!("{}.import", names.object));
+        let names = ModulePlaces::of(link.state(), &described.label);
+        let folder = link.here(&format!("{}.import", names.object));
         let object = object_in(&folder);
         let files = BackendFiles { module: &described.file, shard: &names.shard, object: &object, dwo: None };
         let mut words = flags.shared_words(compiler);
-        words.extend(files.args(&triple(&answering.here(&described.file))));
+        words.extend(files.args(&triple(&link.here(&described.file))));
         let words = words.into_iter().map(String::into_bytes).collect();
         Self { words, folder, earlier: earlier.clone() }
     }

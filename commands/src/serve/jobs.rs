@@ -25,17 +25,17 @@ use distlto_prepare::io_error::IoError;
 use distlto_prepare::threads;
 use distlto_prepare::write::write_atomically;
 
-use super::answering::Answering;
-use super::backends::{end, send, wait};
-use super::link::{Served, read};
+use super::connection;
+use super::link::Link;
 use super::modules::ModuleFiles;
-use super::preview::Heard;
 use super::process::Process;
-use super::protocol::{Answer, PACKET, Question, RESOLUTIONS};
+use super::progress::LinkResult;
+use super::protocol::{Answer, PACKET, Question};
 use super::settings::CompileSettings;
-use super::socket::{Caller, Received};
+use super::socket::{Connection, Message, Received, read};
+use super::thin_link::ThinLink;
 use crate::completion::{Completion, CompletionError, modules, of_modules};
-use crate::link::LinkError;
+use crate::link::error::LinkError;
 
 /// Interval of checks whether the linker is still there.
 const LOOK: Duration = Duration::from_millis(100);
@@ -45,7 +45,7 @@ pub struct Jobs {
     /// The linker's question, which waits for an answer.
     pub ticket: u32,
     /// Each module, with its completed shard.
-    pub heard: Heard,
+    pub thin_link: ThinLink,
     /// The place of each module's object.
     pub objects: Vec<PathBuf>,
     /// The key of each object, in place of the one that a linker has for its own cache.
@@ -53,34 +53,34 @@ pub struct Jobs {
 }
 
 /// A linker that calls a distributor.
-pub struct Distributing<'a> {
-    pub caller: &'a Caller,
+pub struct Distributor<'a> {
+    pub connection: &'a Connection,
     pub process: &'a Process,
     pub notes: Option<&'a File>,
 }
 
 impl Jobs {
     /// Has the objects made, and answers the linker. Returns when the linker has ended.
-    pub fn serve(&self, answering: &Answering<'_>, linker: &Caller) -> Result<Served, LinkError> {
+    pub fn serve(&self, link: &Link<'_>, linker: &Connection, is_new: bool) -> Result<LinkResult, LinkError> {
         let failed = IoError::on("answer", "the linker");
-        let [service, own] = Caller::pair(linker.process).map_err(failed)?;
-        let (served, given) = thread::scope(|scope| {
+        let [service, own] = Connection::pair(linker.process).map_err(failed)?;
+        let (result, given) = thread::scope(|scope| {
             let asking = threads::start_in(scope, "jobs", move || self.ask(&own, linker));
             let asking = asking.map_err(IoError::on("start", "a thread for the jobs"))?;
-            let served = answering.serve(&service);
-            Ok::<_, LinkError>((served, joined(asking)))
+            let result = connection::serve(link, &service, is_new);
+            Ok::<_, LinkError>((result, joined(asking)))
         })?;
         if !given? {
-            end(linker);
-            return Ok(served);
+            linker.end();
+            return Ok(result);
         }
-        send(linker, self.ticket, Answer::Object)?;
-        wait(linker)?;
-        Ok(served)
+        linker.answer(self.ticket, Answer::Object)?;
+        linker.wait()?;
+        Ok(result)
     }
 
     /// Asks for each object, and puts it into its place. False if the linker is to end, or has ended.
-    fn ask(&self, service: &Caller, linker: &Caller) -> Result<bool, LinkError> {
+    fn ask(&self, service: &Connection, linker: &Connection) -> Result<bool, LinkError> {
         thread::scope(|scope| {
             let sending = threads::start_in(scope, "questions", || {
                 self.send(service).inspect_err(|_| service.hang_up())
@@ -92,9 +92,9 @@ impl Jobs {
         })
     }
 
-    fn send(&self, service: &Caller) -> Result<(), LinkError> {
+    fn send(&self, service: &Connection) -> Result<(), LinkError> {
         let failed = |error| IoError::on("ask for", "an object")(error);
-        for (ticket, ((id, shard), key)) in (0..).zip(self.heard.shards.iter().zip(&self.keys)) {
+        for (ticket, ((id, shard), key)) in (0..).zip(self.thin_link.shards.iter().zip(&self.keys)) {
             let question = Question { ticket, key: key.as_bytes(), module: id.as_bytes() }.to_bytes();
             let question = question.ok_or_else(|| LinkError::Unnamed {
                 module: id.clone(),
@@ -107,14 +107,14 @@ impl Jobs {
         Ok(())
     }
 
-    fn receive(&self, service: &Caller, linker: &Caller) -> Result<bool, LinkError> {
+    fn receive(&self, service: &Connection, linker: &Connection) -> Result<bool, LinkError> {
         let failed = |error| IoError::on("receive", "an object")(error);
         let mut missing = self.objects.len();
         let mut bytes = [0; Answer::SIZE];
         while missing > 0 {
             let (packet, object) = match service.receive(&mut bytes, Some(LOOK)).map_err(failed)? {
-                Received::Packet(packet, object) => (packet, object),
-                Received::Nothing if !is_gone(linker)? => continue,
+                Received::Packet(packet, [object, _]) => (packet, object),
+                Received::Nothing if !linker.is_gone()? => continue,
                 Received::Nothing | Received::Gone => return Ok(false),
             };
             let answer = packet.try_into().ok().and_then(Answer::from_bytes);
@@ -126,7 +126,7 @@ impl Jobs {
                     missing -= 1;
                 }
                 (Answer::Compile, _) => {
-                    let module = self.heard.shards.get(number).map(|(id, _)| id.clone());
+                    let module = self.thin_link.shards.get(number).map(|(id, _)| id.clone());
                     let why = "its name or its shard cannot be read".to_owned();
                     return Err(LinkError::Unnamed { module: module.unwrap_or_default(), why });
                 }
@@ -137,22 +137,17 @@ impl Jobs {
     }
 }
 
-impl Distributing<'_> {
-    /// Waits for a linker's jobs; `None` if it has ended without. Its flags for all backends replace those of `compilation`.
-    pub fn jobs(&self, compilation: &mut CompileSettings) -> Result<Option<Jobs>, LinkError> {
-        let heard = |error| IoError::on("hear", "the linker")(error);
+impl Distributor<'_> {
+    /// Waits for a linker's jobs; `None` if it has ended without. Its flags for all backends replace those of `settings`.
+    pub fn jobs(&self, settings: &mut CompileSettings) -> Result<Option<Jobs>, LinkError> {
         let mut bytes = vec![0; PACKET];
         let mut resolved = None;
         loop {
-            match self.caller.receive(&mut bytes, None).map_err(heard)? {
-                Received::Packet(bytes, file) if bytes == RESOLUTIONS => resolved = file,
-                Received::Packet(bytes, _) => {
-                    let question =
-                        Question::from_bytes(bytes).ok_or_else(|| heard(ErrorKind::InvalidData.into()))?;
-                    return self.read(&question, resolved, compilation).map(Some);
-                }
-                Received::Nothing => {}
-                Received::Gone => return Ok(None),
+            match self.connection.message(&mut bytes, None)? {
+                Message::Resolution(file) => resolved = file,
+                Message::Question(question, _) => return self.read(&question, resolved, settings).map(Some),
+                Message::Gone => return Ok(None),
+                _ => {}
             }
         }
     }
@@ -161,7 +156,7 @@ impl Distributing<'_> {
         &self,
         question: &Question<'_>,
         resolved: Option<File>,
-        compilation: &mut CompileSettings,
+        settings: &mut CompileSettings,
     ) -> Result<Jobs, LinkError> {
         let place = |path: &str| self.process.directory.join(path);
         let path = self.process.directory.join(path_of(question.module));
@@ -170,7 +165,7 @@ impl Distributing<'_> {
         let Some(resolved) = resolved else { return Err(CompletionError::NotResolved { path }.into()) };
         let resolved =
             read(Some(resolved)).map_err(IoError::on("read what the linker resolved for", &path))?;
-        let mut names = self.names(compilation);
+        let mut names = self.names(settings);
         let ids = file.jobs.iter().map(|&job| names.of(file.module(job)));
         let ids: Vec<String> = ids.collect::<Result<_, _>>()?;
         let resolution = names.resolution(&resolved, &ids)?;
@@ -185,19 +180,19 @@ impl Distributing<'_> {
             shards.push((id, shard));
         }
         let objects = file.jobs.iter().map(|&job| place(file.object(job).as_str())).collect();
-        give_flags(&file, compilation);
-        Ok(Jobs { ticket: question.ticket, heard: Heard { shards, resolutions: None }, objects, keys })
+        give_flags(&file, settings);
+        Ok(Jobs { ticket: question.ticket, thin_link: ThinLink { shards, resolutions: None }, objects, keys })
     }
 
-    fn names(&self, compilation: &CompileSettings) -> Names<'_> {
+    fn names(&self, settings: &CompileSettings) -> Names<'_> {
         // As the linker spells them.
         let trace = self.notes.and_then(|notes| Trace::read(notes, Path::new("")).ok()).unwrap_or_default();
-        let mut files = ModuleFiles::new(&self.process.directory, "").with_slices(compilation);
+        let mut files = ModuleFiles::new(&self.process.directory, "").with_slices(settings);
         let mut seen = HashSet::new();
         let read = trace.of(FileNote::Read).filter_map(Path::to_str);
         let archives = read.filter(|path| seen.insert(path.to_owned()) && files.is_archive(path));
         Names {
-            distributing: self,
+            distributor: self,
             archives: archives.map(str::to_owned).collect(),
             files,
             known: BTreeMap::new(),
@@ -207,19 +202,19 @@ impl Distributing<'_> {
 }
 
 /// The linker gives the flags of its own to every job, and those that it was given.
-fn give_flags(file: &JobFile, compilation: &mut CompileSettings) {
+fn give_flags(file: &JobFile, settings: &mut CompileSettings) {
     let own = |word: &&String| *word != "-c" && !word.starts_with("--target=");
-    compilation.flags.args = file.common_args.iter().skip(1).filter(own).cloned().collect();
+    settings.flags.args = file.common_args.iter().skip(1).filter(own).cloned().collect();
     for input in &file.common_inputs {
-        if !compilation.flags.inputs.contains(input) {
-            compilation.flags.inputs.push(input.clone());
+        if !settings.flags.inputs.contains(input) {
+            settings.flags.inputs.push(input.clone());
         }
     }
 }
 
 /// The names of a link's modules.
 struct Names<'a> {
-    distributing: &'a Distributing<'a>,
+    distributor: &'a Distributor<'a>,
     /// The archives that the linker has read, in their order.
     archives: Vec<String>,
     files: ModuleFiles,
@@ -233,7 +228,7 @@ impl Names<'_> {
         if let Some(known) = self.known.get(module) {
             return Ok(known.clone());
         }
-        let found = match unpacked(file_name(module), self.distributing.process.id) {
+        let found = match unpacked(file_name(module), self.distributor.process.id) {
             Some(member) => self.member(module, member).ok_or_else(|| LinkError::Unnamed {
                 module: module.to_owned(),
                 why: "it is no member of an archive that the linker has read".to_owned(),
@@ -248,7 +243,7 @@ impl Names<'_> {
 
     /// The name of a member with the content of the file `module`. `member` has the archive without its folder.
     fn member(&mut self, module: &str, member: &str) -> Option<String> {
-        let file = self.distributing.process.directory.join(module);
+        let file = self.distributor.process.directory.join(module);
         let Self { archives, files, taken, .. } = self;
         archives.iter().find_map(|archive| {
             let id = format!("{archive}{}", member.strip_prefix(file_name(archive))?);
@@ -296,9 +291,4 @@ fn file_name(path: &str) -> &str {
 
 fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-}
-
-fn is_gone(linker: &Caller) -> Result<bool, IoError> {
-    let heard = |error| IoError::on("hear", "the linker")(error);
-    Ok(matches!(linker.receive(&mut [0; PACKET], Some(Duration::ZERO)).map_err(heard)?, Received::Gone))
 }

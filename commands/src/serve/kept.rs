@@ -13,8 +13,8 @@ use distlto_executor::trace::{Trace, memory};
 use distlto_planner::digests::Digest;
 use rayon::prelude::*;
 
-use super::answering::Answering;
 use super::key_parts::{Identity, short};
+use super::link::Link;
 use super::module_record::{PreviousModules, RecordedObject};
 use super::protocol::{KeptObject, Question, shard_hash};
 
@@ -44,7 +44,8 @@ pub fn list(earlier: &PreviousModules, identity: &Identity, store: &Cache) -> io
 }
 
 fn kept(place: usize, object: &RecordedObject) -> Option<KeptObject> {
-    let is_plain = object.files.len() == 1 && object.warnings.is_empty() && !object.depends_on_directory();
+    let is_plain =
+        object.files.len() == 1 && object.warnings.is_empty() && !object.provenance.depends_on_directory();
     let (key, shard) = object.asked.split_once(' ').filter(|_| is_plain && !object.key.is_empty())?;
     Some(KeptObject {
         key: key.as_bytes().try_into().ok()?,
@@ -55,16 +56,16 @@ fn kept(place: usize, object: &RecordedObject) -> Option<KeptObject> {
 }
 
 /// The objects that a linker has opened, each with its module.
-pub fn opened<'a>(answering: &'a Answering<'_>, trace: &Trace) -> Vec<(String, &'a RecordedObject)> {
+pub fn opened<'a>(link: &'a Link<'_>, trace: &Trace) -> Vec<(String, &'a RecordedObject)> {
     let object = |(place, module): &(u32, Vec<u8>)| {
-        let object = answering.earlier.all().get(usize::try_from(*place).ok()?)?;
+        let object = link.earlier.all().get(usize::try_from(*place).ok()?)?;
         Some((String::from_utf8_lossy(module).into_owned(), object))
     };
     trace.kept.iter().filter_map(object).collect()
 }
 
 /// Whether all these objects have the content that they had. The store drops the others.
-pub fn are_whole(answering: &Answering<'_>, opened: &[(String, &RecordedObject)]) -> bool {
-    let damaged = |(_, object): &&(String, &RecordedObject)| answering.objects.open(object).is_none();
+pub fn are_whole(link: &Link<'_>, opened: &[(String, &RecordedObject)]) -> bool {
+    let damaged = |(_, object): &&(String, &RecordedObject)| link.objects().open(object).is_none();
     opened.par_iter().filter(damaged).count() == 0
 }

@@ -23,7 +23,7 @@ use distlto_prepare::json_lines::JsonLines;
 use distlto_prepare::mutex::lock;
 use serde::{Deserialize, Serialize};
 
-use super::process::Process;
+use super::process::{FLAVOUR, Process, flavour};
 use crate::store::own_cache;
 
 /// The option that makes a linker write shards while it links.
@@ -42,8 +42,6 @@ const COFF: &str = "lld-link ";
 const ELF: &str = "(compatible with GNU linkers)";
 /// The help of every flavour.
 const HELP: &str = "-help";
-/// Selects a flavour, before all else.
-const FLAVOUR: &[u8] = b"-flavor";
 /// How much of a program is searched at once.
 const PART: usize = 1 << 20;
 
@@ -52,9 +50,9 @@ const HEADER: &str = "distlto linkers 4\n";
 /// The file in the user's cache folder.
 const REMEMBERED: &str = "linkers-v4";
 
-/// The kind of a program.
+/// The kind of a program, as a linker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Linker {
+pub enum LinkerKind {
     /// Not a linker that can ask.
     None,
     /// lld for ELF.
@@ -85,21 +83,21 @@ pub fn compiler_has_stable_names(compiler: &str) -> bool {
     command.status().map_or(true, |status| status.success())
 }
 
-/// The programs that have called.
+/// The kinds of programs, as far as they are known.
 #[derive(Debug, Default)]
 pub struct Linkers {
-    known: Mutex<Option<HashMap<String, Linker>>>,
+    known: Mutex<Option<HashMap<String, LinkerKind>>>,
 }
 
 #[derive(Serialize, Deserialize)]
 struct Remembered {
     program: String,
-    linker: Linker,
+    linker: LinkerKind,
 }
 
 impl Linkers {
     /// Returns the kind of a process's program.
-    pub fn linker_of(&self, process: &Process) -> io::Result<Linker> {
+    pub fn linker_of(&self, process: &Process) -> io::Result<LinkerKind> {
         let found = fs::metadata(&process.file)?;
         let flavour = flavour(&process.words);
         let name = path_of(&process.words[0]);
@@ -120,7 +118,7 @@ impl Linkers {
         }
         let linker = ask(process, flavour)?;
         // For other programs, a new search takes less time than a record.
-        if linker != Linker::None
+        if linker != LinkerKind::None
             && let Some(cache) = own_cache()
         {
             let record = Remembered { program: identity.clone(), linker: linker.clone() };
@@ -169,16 +167,7 @@ pub fn accepts<'w>(process: &Process, options: impl Iterator<Item = &'w String>)
     Ok(command.output()?.status.success())
 }
 
-/// How many words of a command line name the linker.
-pub fn linker_words(words: &[Word]) -> usize {
-    if flavour(words).is_some() { 3 } else { 1 }.min(words.len())
-}
-
-fn flavour(words: &[Word]) -> Option<&Word> {
-    words.get(2).filter(|_| words.get(1).is_some_and(|word| word == FLAVOUR))
-}
-
-fn remembered() -> HashMap<String, Linker> {
+fn remembered() -> HashMap<String, LinkerKind> {
     let Some(cache) = own_cache() else { return HashMap::new() };
     let lines = JsonLines::new(&cache.join(REMEMBERED), HEADER).read::<Remembered>();
     lines.into_iter().map(|line| (line.program, line.linker)).collect()
@@ -194,9 +183,9 @@ fn asking(process: &Process, flavour: Option<&Word>) -> Command {
     command
 }
 
-fn ask(process: &Process, flavour: Option<&Word>) -> io::Result<Linker> {
+fn ask(process: &Process, flavour: Option<&Word>) -> io::Result<LinkerKind> {
     if !can_ask(&process.file)? {
-        return Ok(Linker::None);
+        return Ok(LinkerKind::None);
     }
     let answer = |question: &[&str]| {
         let answer = asking(process, flavour).args(question).output()?;
@@ -205,20 +194,20 @@ fn ask(process: &Process, flavour: Option<&Word>) -> io::Result<Linker> {
     };
     let version = answer(&["--version"])?.1.trim().to_owned();
     if version.contains(ELF) {
-        return Ok(Linker::Elf { version, resolves: holds(File::open(&process.file)?, RESOLVES)? });
+        return Ok(LinkerKind::Elf { version, resolves: holds(File::open(&process.file)?, RESOLVES)? });
     }
     if !version.contains("LLD") {
-        return Ok(Linker::None);
+        return Ok(LinkerKind::None);
     }
     // wasm-ld 19 has the string in its file and not the option.
     if !answer(&[ASKS, "--version"])?.0 {
-        return Ok(Linker::Other(version));
+        return Ok(LinkerKind::Other(version));
     }
     match Flavour::of_help(&Help::read(&answer(&[HELP])?.1)) {
         Some(flavour) if flavour.names_members(&version) => {
-            Ok(Linker::Flavoured(flavour, Help::read(&answer(&[flavour.whole_help()])?.1)))
+            Ok(LinkerKind::Flavoured(flavour, Help::read(&answer(&[flavour.whole_help()])?.1)))
         }
-        _ => Ok(Linker::Other(version)),
+        _ => Ok(LinkerKind::Other(version)),
     }
 }
 

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use camino::Utf8PathBuf;
 use distlto_executor::undeclared::Undeclared;
+use distlto_planner::digests::FileDigests;
 use distlto_planner::module;
-use distlto_planner::shard::Cost;
 use distlto_prepare::input::Input;
+use distlto_prepare::io_error::IoError;
 
-use super::key_parts::KeyParts;
-use super::module_record::RecordedObject;
+use super::module_record::{Provenance, RecordedObject};
 use super::settings::ModuleFlags;
 
 /// One module of a link.
@@ -26,20 +26,12 @@ pub struct LinkModule {
     /// The linker's key with the hash of the shard, and the short digest of the link's settings.
     pub asked: String,
     pub identity: String,
-    /// The digest of its compiler's inputs.
-    pub content: String,
-    /// The digest of the linker's shard that they follow from.
-    pub shard: String,
-    /// The digest of that shard without hashes of modules, if the linker shows its modules after their imports.
-    pub decisions: String,
+    /// What its object is made from, as far as the linker's question says.
+    pub provenance: Provenance,
     /// The file that its compiler reads; none where it was not compiled.
     pub file: Option<String>,
     /// The labels of the modules that it imports from, sorted.
     pub imports: Vec<String>,
-    /// The cost of compiling it.
-    pub cost: Cost,
-    /// The parts of its key.
-    pub parts: Option<KeyParts>,
     /// The flags that are its own.
     pub flags: ModuleFlags,
     /// Further files that its compiler is known to read, which are declared as inputs.
@@ -52,8 +44,6 @@ pub struct LinkModule {
     pub object: Option<RecordedObject>,
     /// Whether it was compiled for this link, rather than found.
     pub ran: bool,
-    /// Its source, if locals are named after it.
-    pub source: Option<String>,
     /// The linker's question, as long as it waits.
     pub ticket: Option<u32>,
 }
@@ -67,20 +57,54 @@ impl LinkModule {
         key: String,
         object: RecordedObject,
     ) -> Self {
-        let (imports, cost, parts) = (object.imports.clone(), object.cost(), object.parts.clone());
-        let content = object.content.clone();
         Self {
             id: id.to_owned(),
             label,
             archive,
             key,
-            content,
-            imports,
-            cost,
-            parts,
+            imports: object.imports.clone(),
+            provenance: object.provenance.clone(),
             object: Some(object),
             ..Self::default()
         }
+    }
+
+    /// The record of its object with these files, the object first, each with its digest. The object ran for `took_us`
+    /// microseconds.
+    pub fn recorded(
+        &self,
+        files: Vec<(String, String)>,
+        took_us: u64,
+        digests: &FileDigests,
+    ) -> Result<RecordedObject, IoError> {
+        let Undeclared { read, absent, is_more, is_unobserved } = &self.undeclared;
+        let read =
+            read.iter().map(Utf8PathBuf::as_path).chain(self.known_reads.iter().map(|path| path.as_path()));
+        let read = read.map(|path| Ok((path.to_string(), digests.digest(path)?.to_string())));
+        let mut provenance = Provenance {
+            read: read.collect::<Result<_, IoError>>()?,
+            absent: absent.iter().cloned().collect(),
+            is_unseen: *is_unobserved,
+            ..self.provenance.clone()
+        };
+        let mut key = self.key.clone();
+        if *is_more {
+            // No key finds an object with unknown inputs.
+            key.clear();
+            provenance.content.clear();
+            provenance.parts = None;
+        }
+        Ok(RecordedObject {
+            key,
+            provenance,
+            warnings: self.warnings.clone(),
+            label: self.label.clone(),
+            files,
+            asked: self.asked.clone(),
+            identity: self.identity.clone(),
+            imports: self.imports.clone(),
+            took_us,
+        })
     }
 }
 

@@ -12,7 +12,6 @@ use distlto_executor::cache::store::Cache;
 use distlto_executor::describe::framed::Framed;
 use distlto_executor::output::Role;
 use distlto_executor::result::OutputFile;
-use distlto_executor::undeclared::Undeclared;
 use distlto_planner::backend_flags::stable_names::spelled;
 use distlto_planner::digests::{Digest, FileDigests};
 use distlto_planner::shard::{self, Cost};
@@ -23,11 +22,44 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::key_parts::{Content, Identity, KeyParts};
-use super::module::LinkModule;
 use super::protocol::Question;
 
 /// The record's first line.
-const HEADER: &str = "distlto modules 1\n";
+const HEADER: &str = "distlto modules 2\n";
+
+/// What an object was made from.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Provenance {
+    /// The digest of the compiler's inputs; empty if not all are known. The linker's key covers more.
+    #[serde(default)]
+    pub content: String,
+    /// The digest of the linker's shard that `content` and `parts` follow from; empty if it is not known.
+    #[serde(default)]
+    pub shard: String,
+    /// The digest of the module after its imports, and that of the shard without hashes of modules; empty where the linker
+    /// has not shown the module.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub imported: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub decisions: String,
+    /// Further files that its compiler read, each with its content.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub read: Vec<(String, String)>,
+    /// Further files that its compiler looked for in vain.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub absent: Vec<Utf8PathBuf>,
+    /// Whether the reads of its compiler were not observed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_unseen: bool,
+    /// The module's source, if locals were to be named after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// The cost of compiling it, in IR instructions: own ones, then imported ones. It follows from the key.
+    pub instructions: (u64, u64),
+    /// The key's parts, to explain a miss.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parts: Option<KeyParts>,
+}
 
 /// The object of one module.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,48 +72,21 @@ pub struct RecordedObject {
     pub asked: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub identity: String,
-    /// The digest of the compiler's inputs; empty like the key. The linker's key covers more.
-    #[serde(default)]
-    pub content: String,
-    /// The digest of the linker's shard that `content` and `parts` follow from; empty if it is not known.
-    #[serde(default)]
-    pub shard: String,
-    /// The digest of the module after its imports, and that of the shard without hashes of modules; empty where the linker
-    /// has not shown the module.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub imported: String,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub decisions: String,
+    /// What it was made from.
+    pub provenance: Provenance,
     /// The module's label.
     pub label: String,
     /// The object, then split debug information, each with its content.
     pub files: Vec<(String, String)>,
-    /// Further files that its compiler read, each with its content.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub read: Vec<(String, String)>,
-    /// Further files that its compiler looked for in vain.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub absent: Vec<Utf8PathBuf>,
-    /// Whether the reads of its compiler were not observed.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_unseen: bool,
     /// The standard error output of its compiler.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub warnings: String,
     /// The labels of the modules that it imports from, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub imports: Vec<String>,
-    /// The module's source, if locals were to be named after it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub source: Option<String>,
-    /// The cost of compiling it, in IR instructions: own ones, then imported ones. It follows from the key.
-    pub instructions: (u64, u64),
     /// How long its backend ran, in microseconds.
     #[serde(default)]
     pub took_us: u64,
-    /// The key's parts, to explain a miss.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub parts: Option<KeyParts>,
 }
 
 /// The modules of the previous link, read on first use.
@@ -113,7 +118,8 @@ impl PreviousModules {
             let places = |of: fn(&RecordedObject) -> &String| {
                 all.iter().enumerate().map(|(at, module)| (of(module).clone(), at)).collect()
             };
-            let (by_label, by_content) = (places(|module| &module.label), places(|module| &module.content));
+            let (by_label, by_content) =
+                (places(|module| &module.label), places(|module| &module.provenance.content));
             Modules { by_label, by_content, all }
         })
     }
@@ -122,16 +128,15 @@ impl PreviousModules {
     pub fn alike(&self) -> Option<[&str; 2]> {
         let mut sources = HashMap::new();
         self.modules().all.iter().find_map(|module| {
-            let other = sources.insert(spelled(module.source.as_ref()?), &module.label)?;
+            let other = sources.insert(spelled(module.provenance.source.as_ref()?), &module.label)?;
             Some([other.as_str(), &module.label])
         })
     }
 
     /// Whether an object was compiled from a module of this content ([`KeyParts::module`]), under any label.
     pub fn has_module(&self, content: &str) -> bool {
-        let contents = || {
-            self.modules().all.iter().filter_map(|object| Some(object.parts.as_ref()?.module().to_owned()))
-        };
+        let module = |object: &RecordedObject| Some(object.provenance.parts.as_ref()?.module().to_owned());
+        let contents = || self.modules().all.iter().filter_map(module);
         self.contents.get_or_init(|| contents().collect()).contains(content)
     }
 
@@ -198,70 +203,38 @@ fn file(state: &str) -> JsonLines {
     JsonLines::new(&Place::Modules.path(state), HEADER)
 }
 
-impl RecordedObject {
-    /// Describes a module with its files, the object first. All files have to exist.
-    pub fn of(
-        module: &LinkModule,
-        files: impl Iterator<Item = Utf8PathBuf>,
-        digests: &FileDigests,
-    ) -> Result<Self, IoError> {
-        let files: Vec<_> = files.collect();
-        let files = digests.written(files.iter().map(|file| file.as_path()))?;
-        Self::with_files(module, files, digests)
+impl Provenance {
+    /// Whether the object may differ if the same files lie in another directory.
+    pub fn depends_on_directory(&self) -> bool {
+        self.is_unseen || !self.read.is_empty() || !self.absent.is_empty()
     }
 
-    /// The same with the digests of its files.
-    pub fn with_files(
-        module: &LinkModule,
-        files: Vec<(String, String)>,
-        digests: &FileDigests,
-    ) -> Result<Self, IoError> {
-        let cost = module.cost;
-        let Undeclared { read, absent, is_more, is_unobserved: is_unseen } = &module.undeclared;
-        let read =
-            read.iter().map(Utf8PathBuf::as_path).chain(module.known_reads.iter().map(|path| path.as_path()));
-        let read = read.map(|path| Ok((path.to_string(), digests.digest(path)?.to_string())));
-        // No key finds an object with unknown inputs.
-        let found_by = |key: &String| if *is_more { String::new() } else { key.clone() };
-        Ok(Self {
-            key: found_by(&module.key),
-            content: found_by(&module.content),
-            shard: module.shard.clone(),
-            imported: String::new(),
-            decisions: module.decisions.clone(),
-            read: read.collect::<Result<_, IoError>>()?,
-            absent: absent.iter().cloned().collect(),
-            is_unseen: *is_unseen,
-            warnings: module.warnings.clone(),
-            label: module.label.clone(),
-            files,
-            asked: module.asked.clone(),
-            identity: module.identity.clone(),
-            imports: module.imports.clone(),
-            source: module.source.clone(),
-            instructions: (cost.own_instructions, cost.imported_instructions),
-            took_us: 0,
-            parts: module.parts.clone().filter(|_| !is_more),
-        })
+    /// Returns the cost of compiling the module.
+    pub fn cost(&self) -> Cost {
+        let (own_instructions, imported_instructions) = self.instructions;
+        Cost { own_instructions, imported_instructions }
     }
 
-    /// Records the inputs that the object has in this link.
+    /// Records the cost of compiling the module.
+    pub fn set_cost(&mut self, cost: Cost) {
+        self.instructions = (cost.own_instructions, cost.imported_instructions);
+    }
+
+    /// Replaces the inputs by those of another link, for which the object is the same.
     pub fn set_inputs(&mut self, content: &Content, shard: String) {
         self.content.clone_from(&content.digest);
         self.parts = Some(content.parts.clone());
         self.shard = shard;
     }
+}
 
+impl RecordedObject {
     /// Returns the first further file that changed since the compiler read it, or appeared since it looked.
     pub fn changed_read(&self, digests: &FileDigests) -> Option<&str> {
         let is_other = |file: &&(String, String)| !digests.hold(std::slice::from_ref(*file));
-        let other = self.read.iter().find(is_other).map(|(path, _)| path.as_str());
-        other.or_else(|| self.absent.iter().find(|path| path.exists()).map(|path| path.as_str()))
-    }
-
-    /// Whether the object may differ if the same files lie in another directory.
-    pub fn depends_on_directory(&self) -> bool {
-        self.is_unseen || !self.read.is_empty() || !self.absent.is_empty()
+        let Provenance { read, absent, .. } = &self.provenance;
+        let other = read.iter().find(is_other).map(|(path, _)| path.as_str());
+        other.or_else(|| absent.iter().find(|path| path.exists()).map(|path| path.as_str()))
     }
 
     /// The bytes of the object in a store.
@@ -276,11 +249,5 @@ impl RecordedObject {
         let (name, digest) = self.files.first()?;
         let Digest { hash: digest, size } = Digest::parse(digest)?;
         Some(OutputFile { role: Role::Object, name: name.clone(), digest, size, executable: false })
-    }
-
-    /// Returns the cost of compiling it.
-    pub fn cost(&self) -> Cost {
-        let (own_instructions, imported_instructions) = self.instructions;
-        Cost { own_instructions, imported_instructions }
     }
 }

@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::path::Path;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8Path;
 use distlto_executor::cache::store::Cache;
 use distlto_executor::output::Role;
 use distlto_executor::result::{ActionResult, Key, NewOutput, NewResult, OutputFile};
@@ -14,10 +14,8 @@ use distlto_planner::digests::{Digest, FileDigests};
 use distlto_prepare::blobs::from_hex;
 use distlto_prepare::io_error::IoError;
 use distlto_record::report::{Measured, microseconds};
-use serde::{Deserialize, Serialize};
 
-use super::key_parts::KeyParts;
-use super::module_record::RecordedObject;
+use super::module_record::{Provenance, RecordedObject};
 
 /// The objects that a link may find.
 pub struct Objects<'a> {
@@ -43,29 +41,6 @@ pub struct Found {
     result: ActionResult,
 }
 
-/// The store's note of an object, besides its files and warnings.
-#[derive(Serialize, Deserialize)]
-struct Note {
-    content: String,
-    #[serde(default)]
-    shard: String,
-    instructions: (u64, u64),
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    source: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    parts: Option<KeyParts>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    read: Vec<(String, String)>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    absent: Vec<Utf8PathBuf>,
-    #[serde(default)]
-    is_unseen: bool,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    imported: String,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    decisions: String,
-}
-
 impl Objects<'_> {
     /// Returns the object of a key if the further inputs of its compiler are unchanged. Then its split debug
     /// information is in place.
@@ -76,7 +51,7 @@ impl Objects<'_> {
         digests: &FileDigests,
     ) -> Result<Option<Found>, IoError> {
         let Some(store) = self.store else { return Ok(None) };
-        let Some((at, result, note)) = self.look_up(store, key) else { return Ok(None) };
+        let Some((at, result, provenance)) = self.look_up(store, key) else { return Ok(None) };
         let names: Vec<&Utf8Path> = [Utf8Path::new(module.object)].into_iter().chain(module.dwo).collect();
         if result.outputs.len() != names.len() {
             return Ok(None);
@@ -84,23 +59,14 @@ impl Objects<'_> {
         let digest = |output: &OutputFile| Digest { hash: output.digest, size: output.size }.to_string();
         let object = RecordedObject {
             key: key.to_owned(),
-            content: note.content,
-            shard: note.shard,
-            imported: note.imported,
-            decisions: note.decisions,
+            provenance,
             label: module.label.to_owned(),
             files: names.iter().map(ToString::to_string).zip(result.outputs.iter().map(digest)).collect(),
-            read: note.read,
-            absent: note.absent,
-            is_unseen: note.is_unseen,
             warnings: String::from_utf8_lossy(&result.stderr).into_owned(),
             imports: module.imports,
             asked: String::new(),
             identity: String::new(),
-            source: note.source,
-            instructions: note.instructions,
             took_us: microseconds(result.measured.wall),
-            parts: note.parts,
         };
         if object.changed_read(digests).is_some() {
             return Ok(None);
@@ -124,7 +90,7 @@ impl Objects<'_> {
     /// Opens the object of the previous link: its record has all that the store's entry would have.
     pub fn open(&self, earlier: &RecordedObject) -> Option<File> {
         let store = self.store?;
-        if earlier.files.len() != 1 || earlier.depends_on_directory() {
+        if earlier.files.len() != 1 || earlier.provenance.depends_on_directory() {
             return None;
         }
         let file = store.open_output(&earlier.output()?)?;
@@ -145,17 +111,7 @@ impl Objects<'_> {
         let outputs = object.files.iter().zip(&files).zip(roles);
         let outputs: Vec<_> =
             outputs.map(|(((name, _), file), role)| NewOutput { role, name, file }).collect();
-        let note = note(object);
-        let result = NewResult {
-            module: &object.label,
-            outputs: &outputs,
-            stderr: object.warnings.as_bytes(),
-            measured,
-            by_engine: false,
-            is_unobserved: object.is_unseen,
-            note: &note,
-        };
-        store.put(&key, &result);
+        store.put(&key, &result(object, &outputs, &note(object), measured));
     }
 
     /// Keeps the bytes of an object that the linker has compiled.
@@ -165,16 +121,7 @@ impl Objects<'_> {
         else {
             return;
         };
-        let result = NewResult {
-            module: &object.label,
-            outputs: &[],
-            stderr: object.warnings.as_bytes(),
-            measured,
-            by_engine: false,
-            is_unobserved: object.is_unseen,
-            note: &note(object),
-        };
-        store.put_object(&key, output, bytes, &result);
+        store.put_object(&key, output, bytes, &result(object, &[], &note(object), measured));
     }
 
     /// Keeps an object that was found under another key.
@@ -184,7 +131,7 @@ impl Objects<'_> {
         }
     }
 
-    fn look_up(&self, store: &Cache, key: &str) -> Option<(Key, ActionResult, Note)> {
+    fn look_up(&self, store: &Cache, key: &str) -> Option<(Key, ActionResult, Provenance)> {
         let key = Key(from_hex(key)?);
         let keys = [key, self.key_here(key)];
         let (key, result) = keys.into_iter().find_map(|key| Some((key, store.get(&key)?)))?;
@@ -195,7 +142,7 @@ impl Objects<'_> {
     /// Returns the key for the store. It includes the directory if the compiler read further files, or may have.
     fn key_of(&self, object: &RecordedObject) -> Option<Key> {
         let key = from_hex(&object.key)?;
-        Some(if object.depends_on_directory() { self.key_here(Key(key)) } else { Key(key) })
+        Some(if object.provenance.depends_on_directory() { self.key_here(Key(key)) } else { Key(key) })
     }
 
     fn key_here(&self, key: Key) -> Key {
@@ -205,21 +152,24 @@ impl Objects<'_> {
     }
 }
 
+fn result<'r>(
+    object: &'r RecordedObject,
+    outputs: &'r [NewOutput<'r>],
+    note: &'r str,
+    measured: Measured,
+) -> NewResult<'r> {
+    NewResult {
+        module: &object.label,
+        outputs,
+        stderr: object.warnings.as_bytes(),
+        measured,
+        by_engine: false,
+        is_unobserved: object.provenance.is_unseen,
+        note,
+    }
+}
+
+/// The store's note of an object, besides its files and warnings.
 fn note(object: &RecordedObject) -> String {
-    let RecordedObject {
-        content,
-        shard,
-        instructions,
-        source,
-        parts,
-        read,
-        absent,
-        is_unseen,
-        imported,
-        decisions,
-        ..
-    } = object.clone();
-    let note =
-        Note { content, shard, instructions, source, parts, read, absent, is_unseen, imported, decisions };
-    serde_json::to_string(&note).expect("text and numbers have a JSON form")
+    serde_json::to_string(&object.provenance).expect("text and numbers have a JSON form")
 }

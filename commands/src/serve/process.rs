@@ -4,7 +4,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, Seek, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -14,11 +14,14 @@ use distlto_executor::trace::memory;
 use distlto_planner::link_command::LinkCommand;
 use distlto_planner::words::{Word, path_of, word_of};
 
-use super::linkers::linker_words;
+use super::socket::read;
 use crate::link::line::without_further_outputs;
 
-/// A process that has called.
-#[derive(Debug)]
+/// Selects a linker's flavour, before all else.
+pub const FLAVOUR: &[u8] = b"-flavor";
+
+/// A process of the command.
+#[derive(Debug, Clone)]
 pub struct Process {
     /// Its number.
     pub id: u32,
@@ -53,11 +56,8 @@ impl Process {
 
     /// Describes a process that is about to execute a program. `strings` has the program's path, then its command
     /// line.
-    pub fn announced(id: u32, strings: &mut File) -> io::Result<Self> {
-        let mut text = Vec::new();
-        strings.rewind()?;
-        strings.read_to_end(&mut text)?;
-        let mut words = strings_of(&text);
+    pub fn announced(id: u32, strings: File) -> io::Result<Self> {
+        let mut words = strings_of(&read(Some(strings))?);
         if words.len() < 2 {
             return Err(io::ErrorKind::InvalidData.into());
         }
@@ -72,6 +72,12 @@ impl Process {
             mapped: Vec::new(),
             streams: Default::default(),
         })
+    }
+
+    /// Where it runs, if that is another directory than this process's.
+    pub fn elsewhere(&self) -> Option<PathBuf> {
+        let here = std::env::current_dir().unwrap_or_default();
+        Some(self.directory.clone()).filter(|directory| *directory != here)
     }
 
     /// Whether a variable of its environment has a value.
@@ -91,12 +97,11 @@ impl Process {
     }
 
     /// The same with this output and no further one, for a linker that goes on to its end if it has nothing to ask.
-    pub fn writing_to(mut self, output: &Path, link: &LinkCommand) -> Self {
-        let line = without_further_outputs(link.line.arguments(), link.line.words());
-        self.words.truncate(linker_words(&self.words));
-        self.words.extend(line);
-        self.words.extend([b"-o".to_vec(), word_of(output.to_owned().into_os_string())]);
-        self
+    pub fn writing_to(&self, output: &Path, link: &LinkCommand) -> Self {
+        let mut words = self.words[..linker_words(&self.words)].to_vec();
+        words.extend(without_further_outputs(link.line.arguments(), link.line.words()));
+        words.extend([b"-o".to_vec(), word_of(output.to_owned().into_os_string())]);
+        Self { words, ..self.clone() }
     }
 
     /// The libraries that it has loaded, without those of distlto.
@@ -115,6 +120,16 @@ impl Process {
     pub fn line(&self, options: &[Word]) -> io::Result<File> {
         strings(self.words.iter().chain(options))
     }
+}
+
+/// How many words of a command line name the linker.
+pub fn linker_words(words: &[Word]) -> usize {
+    if flavour(words).is_some() { 3 } else { 1 }.min(words.len())
+}
+
+/// The flavour that a linker's command line selects.
+pub fn flavour(words: &[Word]) -> Option<&Word> {
+    words.get(2).filter(|_| words.get(1).is_some_and(|word| word == FLAVOUR))
 }
 
 /// Returns the targets of the standard output and the standard error of a process in `/proc`; empty for a closed one.

@@ -3,7 +3,7 @@
 //! It asks the service for the linker's command line, and becomes the linker. Without a service the line stays as it is.
 
 use std::ffi::OsString;
-use std::io::{self, Read, Seek};
+use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -14,7 +14,7 @@ use distlto_planner::words::{Word, path_of, word_of};
 
 use super::process::{strings, strings_of};
 use super::protocol::{Role, announcement};
-use super::socket::{Caller, Received};
+use super::socket::{Connection, Received, read};
 
 /// Becomes a linker. The arguments are its path, and the words that it was started with. Returns only if it cannot be
 /// started.
@@ -36,16 +36,15 @@ pub fn become_linker(arguments: impl Iterator<Item = OsString>) -> io::Error {
 
 /// Asks for the command line of a linker; `None` if it stays as it is.
 fn ask(folder: &Path, words: &[Word]) -> io::Result<Option<Vec<Word>>> {
-    let service = Caller::connect(folder)?;
+    let service = Connection::connect(folder)?;
     let words = strings(words.iter())?;
     service.send(&announcement(), &[words.as_fd()])?;
     let mut bytes = [0];
-    let Received::Packet(role, Some(mut line)) = service.receive(&mut bytes, None)? else { return Ok(None) };
+    let Received::Packet(role, [line @ Some(_), _]) = service.receive(&mut bytes, None)? else {
+        return Ok(None);
+    };
     if Role::from_byte(role[0]) != Some(Role::Program) {
         return Ok(None);
     }
-    let mut text = Vec::new();
-    line.rewind()?;
-    line.read_to_end(&mut text)?;
-    Ok(Some(strings_of(&text)).filter(|words| !words.is_empty()))
+    Ok(Some(strings_of(&read(line)?)).filter(|words| !words.is_empty()))
 }

@@ -11,11 +11,11 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use camino::Utf8Path;
-use distlto_executor::cancel::Cancel;
+use distlto_executor::cache::store::Cache;
 use distlto_executor::describe::canonical_command::names_in;
 use distlto_executor::describe::framed::Framed;
 use distlto_executor::execute::remote::engine::Engine;
@@ -24,24 +24,29 @@ use distlto_executor::result::Key;
 use distlto_executor::trace::{FileNote, Trace, is_of_kernel};
 use distlto_planner::digests::{Digest, FileDigests};
 use distlto_planner::link_command::LinkCommand;
-use distlto_planner::link_line::{Argument, options};
+use distlto_planner::link_line::{Argument, options as line_options};
 use distlto_planner::linker::flavour::Flavour;
 use distlto_planner::words::{Word, lossy};
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::kind::{Kind, classify_file};
+use distlto_prepare::message::say;
 use distlto_prepare::warning::warn;
 use distlto_prepare::write::write_with_mode;
+use distlto_record::report::microseconds;
+use distlto_record::usage::{LinkUsage, UsageCounts, servers as servers_of};
 use memchr::memmem;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use super::build::Build;
+use super::inputs;
 use super::module_record::RecordedObject;
 use super::process::Process;
-use super::settings::CompileSettings;
+use super::request::LinkRequest;
 use crate::link::file_state::Start;
 use crate::link::reads::Reads;
-use crate::remote::connect::RemoteError;
-use crate::run_args::{RunArgs, Servers};
+use crate::run_args::LinkServers;
+use crate::stats;
 
 const VERSION: u32 = 1;
 /// The links of one key that are kept, the newest.
@@ -52,27 +57,6 @@ const TIMES: &str = "time-trace";
 const RUSTC: &[u8] = b"rustc";
 /// Nothing is read from it.
 const NULL: &str = "/dev/null";
-
-/// The servers of one link, connected to on first use.
-pub struct LinkServers<'a> {
-    args: &'a RunArgs,
-    cancel: &'a Cancel,
-    connected: OnceLock<Servers>,
-}
-
-impl<'a> LinkServers<'a> {
-    pub fn new(args: &'a RunArgs, cancel: &'a Cancel) -> Self {
-        Self { args, cancel, connected: OnceLock::new() }
-    }
-
-    pub fn connected(&self) -> Result<Servers, RemoteError> {
-        if let Some(servers) = self.connected.get() {
-            return Ok(servers.clone());
-        }
-        let servers = self.args.servers(self.cancel)?;
-        Ok(self.connected.get_or_init(|| servers).clone())
-    }
-}
 
 /// The links of one key.
 #[derive(Default, Serialize, Deserialize)]
@@ -103,8 +87,8 @@ impl LinkReads {
 }
 
 /// A link that may be in a cache.
-pub struct WholeLink<'a> {
-    process: &'a Process,
+pub struct WholeLink {
+    process: Arc<Process>,
     link: LinkCommand,
     /// The content of the linker.
     linker: String,
@@ -188,26 +172,33 @@ fn named_files(process: &Process, link: &LinkCommand) -> Option<(HashSet<String>
     Some((named, PassingFolders(folders)))
 }
 
-impl<'a> WholeLink<'a> {
-    /// Computes the key of a link, if it can have one. The store remembers digests of programs.
-    pub fn of(
-        process: &'a Process,
-        link: &LinkCommand,
-        compilation: &CompileSettings,
-        store: Option<&Path>,
-    ) -> Option<Self> {
-        let has_times = options(link.line.arguments()).any(|option| option.name.contains(TIMES));
-        // Files of other flavours hold times, or names of the machine that made them.
-        if has_times || !matches!(compilation.flavour, None | Some(Flavour::Wasm)) {
+impl WholeLink {
+    /// Computes the key of a link, if a cache may have it as a whole.
+    pub fn of(build: &Build<'_>, process: &Arc<Process>, request: &LinkRequest) -> Option<Self> {
+        let (options, LinkRequest { command, settings, .. }) = (build.options, request);
+        let has_modules = |file: &PathBuf| {
+            classify_file(file).is_ok_and(|kind| {
+                matches!(kind, Kind::Bitcode { .. } | Kind::FatLto(_) | Kind::Archive { .. })
+            })
+        };
+        let is_asked = options.share_links && options.asks_caches();
+        if !is_asked || !inputs::of_process(process).iter().any(has_modules) {
             return None;
         }
-        let linker = compilation.linker.as_ref().filter(|linker| !linker.is_for_this_processor())?;
-        Self::with_key(process, link.clone(), linker.content(store).ok()?)
+        let has_times = line_options(command.line.arguments()).any(|option| option.name.contains(TIMES));
+        // Files of other flavours hold times, or names of the machine that made them.
+        if has_times || !matches!(settings.flavour, None | Some(Flavour::Wasm)) {
+            return None;
+        }
+        let linker = settings.linker.as_ref().filter(|linker| !linker.is_for_this_processor())?;
+        // The store remembers digests of programs.
+        let content = linker.content(build.store().map(|store| Cache::directory(store))).ok()?;
+        Self::with_key(Arc::clone(process), command.clone(), content)
     }
 
-    fn with_key(process: &'a Process, link: LinkCommand, linker: String) -> Option<Self> {
+    fn with_key(process: Arc<Process>, link: LinkCommand, linker: String) -> Option<Self> {
         let start = Start::with(std::iter::empty());
-        let (named, passing) = named_files(process, &link)?;
+        let (named, passing) = named_files(&process, &link)?;
         let names: Vec<&Utf8Path> = named.iter().map(Utf8Path::new).collect();
         // A pipe has another content next time.
         if !names.par_iter().with_min_len(64).all(|name| process.directory.join(name).is_file()) {
@@ -235,8 +226,29 @@ impl<'a> WholeLink<'a> {
         self.process.directory.join(name)
     }
 
+    /// Takes the link from a cache; returns whether its files are in their places.
+    pub fn take(&self, build: &Build<'_>, servers: &LinkServers<'_>, output: &Path, begun: Instant) -> bool {
+        // The link itself reports a server that cannot be used.
+        let Some(engine) = servers.connected().ok().and_then(|servers| servers.engine) else { return false };
+        let found = self.find(&engine);
+        engine.troubles().iter().for_each(warn);
+        let Some(took) = found else { return false };
+        let output = output.to_string_lossy();
+        let (wall_us, spared_us) = (microseconds(begun.elapsed()), microseconds(took));
+        build.count(LinkUsage {
+            whole: true,
+            counts: UsageCounts { wall_us, spared_us, ..UsageCounts::default() },
+            servers: servers_of(&engine.engines()),
+            ..stats::without_record(&output)
+        });
+        if build.options.run.verbose > 0 && !build.options.run.json {
+            say(format_args!("distlto: {output}: a cache has the whole link"));
+        }
+        true
+    }
+
     /// Puts the files of the link in their places if a cache has it; returns how long it took elsewhere.
-    pub fn find(&self, engine: &Engine) -> Option<Duration> {
+    fn find(&self, engine: &Engine) -> Option<Duration> {
         let known: Links = serde_json::from_slice(&engine.find_links(&self.key)?).ok()?;
         let digests = FileDigests::new(&self.process.directory);
         let reads =
@@ -327,7 +339,7 @@ impl<'a> WholeLink<'a> {
         let mut others = Reads::new(state);
         others.observed(contents.keys().map(|name| self.place(name)));
         others.settled(&self.start)?;
-        let again = Self::with_key(self.process, self.link.clone(), self.linker.clone());
+        let again = Self::with_key(Arc::clone(&self.process), self.link.clone(), self.linker.clone());
         if again.is_none_or(|again| again.key != self.key) {
             return Err("its inputs have changed".to_owned());
         }
@@ -379,19 +391,19 @@ impl NewLink {
         // The linker may have used a relative path for what a record has as an absolute one.
         let relative = |name: &'o str| Some(name.strip_prefix(&directory)?.trim_start_matches('/'));
         for object in objects {
-            if object.is_unseen || !object.warnings.is_empty() {
+            if object.provenance.is_unseen || !object.warnings.is_empty() {
                 return Err(format!(
                     "not all is known of the object of {}, or it has warnings",
                     object.label
                 ));
             }
             let LinkReads { files, absent, .. } = &mut self.reads;
-            for (name, content) in &object.read {
+            for (name, content) in &object.provenance.read {
                 if !relative(name).is_some_and(|name| files.contains_key(name)) {
                     files.insert(name.clone(), content.clone());
                 }
             }
-            for name in &object.absent {
+            for name in &object.provenance.absent {
                 if !relative(name.as_str()).is_some_and(|name| absent.contains(name)) {
                     absent.insert(name.to_string());
                 }

@@ -13,24 +13,26 @@ use distlto_record::cause::{FailureCause, FailureKind};
 use distlto_record::run::Tool;
 use miette::Diagnostic;
 
-use super::{LinkError, Session, identity};
+use super::link::Link;
+use crate::link::error::LinkError;
+use crate::link::identity;
 
-impl Session<'_> {
+impl Link<'_> {
     /// Records the output, the linker, and the linker's directory if it runs elsewhere.
-    pub(crate) fn record_link(&self, output: &str, elsewhere: Option<&Path>) {
-        let name = lossy(&self.link.linker[0]);
+    pub fn record_link(&self) {
+        let name = lossy(&self.command.linker[0]);
         let file = identity::located(&name).map(|file| identity::file_line(&file));
         let linker = Tool { role: "linker".to_owned(), name, identity: file.into_iter().collect() };
         self.reporter.describe(|run| {
-            run.output = Some(output.to_owned());
-            run.linker_directory = elsewhere.map(|directory| directory.display().to_string());
+            run.output = Some(self.command.line.output().to_owned());
+            run.linker_directory = self.directory.as_ref().map(|directory| directory.display().to_string());
             run.tools.push(linker);
         });
     }
 
     /// Records the compiler, from the note that has just been written.
-    pub(crate) fn record_compiler(&self) {
-        let note = regular::read(Path::new(&keep::toolchain_place(self.directory))).unwrap_or_default();
+    pub fn record_compiler(&self) {
+        let note = regular::read(Path::new(&keep::toolchain_place(self.state()))).unwrap_or_default();
         let note = String::from_utf8_lossy(&note);
         let mut lines = note.lines().map(str::to_owned);
         let Some(name) = lines.next().and_then(|line| Some(line.strip_prefix("compiler ")?.to_owned()))
@@ -53,24 +55,26 @@ impl Session<'_> {
         failed.then(|| FailureCause {
             kind: FailureKind::Failed,
             class: "distlto::failed".to_owned(),
-            text: format!("{} ended with exit code {code}", lossy(&self.link.linker[0])),
+            text: format!("{} ended with exit code {code}", lossy(&self.command.linker[0])),
             help: None,
         })
     }
 
     /// Records the graph that has just been kept.
-    pub(crate) fn record_graph(&self) {
-        self.reporter.graph(&Place::LinkGraph.path(self.directory));
+    pub fn record_graph(&self) {
+        self.reporter.graph(&Place::LinkGraph.path(self.state()));
     }
 
     /// Records the end of the link: its exit code, or an error.
-    pub(crate) fn keep(&self, ended: &Result<u8, LinkError>) {
-        let state = Path::new(self.directory);
+    pub fn keep_run(&self, ended: &Result<u8, LinkError>) {
+        let state = Path::new(self.state());
         match ended {
             Ok(code) => self.reporter.keep(state, *code, self.linker_failed(*code)),
             Err(error) => {
                 let (kind, code) = match error {
-                    _ if self.cancel.is_cancelled() => (FailureKind::Interrupted, self.cancel.exit_code()),
+                    _ if self.build.cancel.is_cancelled() => {
+                        (FailureKind::Interrupted, self.build.cancel.exit_code())
+                    }
                     error => (FailureKind::Failed, exit::code_of(error)),
                 };
                 self.reporter.keep(state, code, Some(FailureCause::of(kind, error as &dyn Diagnostic)));

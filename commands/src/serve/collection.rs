@@ -11,28 +11,9 @@ use distlto_prepare::mutex::lock;
 
 use super::describe::Described;
 use super::modules::{ModuleFiles, Temporaries};
-use super::preview::{Heard, collect};
 use super::settings::CompileSettings;
-use crate::link::LinkError;
-
-/// The task for a command's links.
-pub enum Task<'a> {
-    /// Link.
-    Link,
-    /// Report the backends that would run.
-    Preview,
-    /// Collect the modules.
-    Collect(&'a Collection),
-    /// Link with the objects of a graph.
-    Answer(&'a super::graph::Answers),
-}
-
-impl Task<'_> {
-    /// Whether no program is made.
-    pub fn is_thin(&self) -> bool {
-        matches!(self, Self::Preview | Self::Collect(_))
-    }
-}
+use super::thin_link::ThinLink;
+use crate::link::error::LinkError;
 
 /// Where the modules of links are collected.
 pub struct Collection {
@@ -45,8 +26,8 @@ pub struct Collection {
 
 /// A link and its modules.
 pub struct CollectedLink {
-    pub link: LinkCommand,
-    pub compilation: CompileSettings,
+    pub command: LinkCommand,
+    pub settings: CompileSettings,
     /// Each with its id, in the order in which the linker wrote their shards.
     pub modules: Vec<(String, Described)>,
     /// Modules that were written to files of their own.
@@ -71,26 +52,21 @@ impl Collection {
     /// Collects the modules of a linker that has performed its thin link.
     pub fn add(
         &self,
-        heard: Heard,
-        (link, compilation): (LinkCommand, CompileSettings),
+        thin_link: ThinLink,
+        (command, settings): (LinkCommand, CompileSettings),
         kept: Temporaries,
         elsewhere: Option<&Path>,
     ) -> Result<(), LinkError> {
         let root = elsewhere.unwrap_or(Path::new(""));
         let mut files = ModuleFiles::new(root, &self.directory)
             .with_kept(kept)
-            .with_slices(&compilation)
+            .with_slices(&settings)
             .with_copies(self.copies);
-        let mut modules = collect(heard, &mut files, &compilation)?;
-        let mut records = Vec::new();
-        for (id, described) in &mut modules {
-            let own = compilation.of_module(&mut files, id)?;
-            described.flags = own.args;
-            records.extend(own.file);
-        }
+        let modules = thin_link.modules(&mut files, &settings)?;
+        let records = modules.iter().filter_map(|(_, described)| described.flags.file.clone()).collect();
         let written = files.written().map(str::to_owned).collect();
         let is_elsewhere = elsewhere.is_some();
-        lock(&self.links).push(CollectedLink { link, compilation, modules, written, records, is_elsewhere });
+        lock(&self.links).push(CollectedLink { command, settings, modules, written, records, is_elsewhere });
         Ok(())
     }
 
