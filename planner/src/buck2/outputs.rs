@@ -3,7 +3,7 @@
 //! Buck2 removes a declared output before it runs an action and takes none of an action that failed, so a plan that is
 //! not there is created where it belongs: a rename would cost more than the plan. The lists that name the plans are
 //! removed before the first plan is written, and appear whole after the last. A file that is there already is replaced
-//! as a whole, if its content differs. `docs/design/buck2-files.md` has the reasons and the savings.
+//! as a whole, if its content differs.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};

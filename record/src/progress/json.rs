@@ -1,6 +1,6 @@
 //! Progress as JSON lines (`--json`): one object a line, each with `version` and `event`.
 //!
-//! Version 1 has these events; `docs/design/executor.md` says more, and `docs/progress-events.schema.json` is their JSON Schema.
+//! Version 1 has these events; `docs/progress-events.schema.json` is their JSON Schema.
 //! Times are milliseconds, memory is bytes; a value that is not known is null.
 //!
 //! | `event` | other members |
