@@ -1,10 +1,10 @@
-//! The guides for users, `README.md` and `docs/*.md`, stay short, and quote messages that there are.
+//! The documents stay short, and quote messages that there are: `README.md`, `ARCHITECTURE.md` and all below `docs/`.
 //!
-//! A word has a letter or a digit: marks of tables do not count. `docs/design/` is for developers and has no limit.
+//! A word has a letter or a digit: marks of tables do not count.
 
 use super::File;
 
-/// The most words of all guides together.
+/// The most words of all documents together.
 const MOST: usize = 16_000;
 /// The most words of the page that everybody reads.
 const MOST_OF_README: usize = 1_000;
@@ -12,7 +12,7 @@ const README: &str = "README.md";
 /// The page of messages: they stand in backquotes in the first column of its tables, with `...` for parts that vary.
 const MESSAGES: &str = "docs/troubleshooting.md";
 
-/// Findings in the guides.
+/// Findings in the documents.
 pub(super) fn check(files: &[File]) -> Vec<String> {
     let mut findings = lengths(files);
     let page = files.iter().find(|file| file.path == MESSAGES).and_then(File::text);
@@ -21,22 +21,17 @@ pub(super) fn check(files: &[File]) -> Vec<String> {
 }
 
 fn lengths(files: &[File]) -> Vec<String> {
-    let guides: Vec<&File> = files.iter().filter(|file| is_guide(&file.path)).collect();
-    let all: usize = guides.iter().map(|file| words(file)).sum();
-    let readme = guides.iter().find(|file| file.path == README).map_or(0, |file| words(file));
-    let limits = [(README, readme, MOST_OF_README), ("README.md and docs/*.md", all, MOST)];
+    let documents: Vec<&File> = files.iter().filter(|file| is_counted(&file.path)).collect();
+    let all: usize = documents.iter().map(|file| words(file)).sum();
+    let readme = documents.iter().find(|file| file.path == README).map_or(0, |file| words(file));
+    let limits = [(README, readme, MOST_OF_README), ("README.md, ARCHITECTURE.md and docs/", all, MOST)];
     let long = limits.into_iter().filter(|(_, count, most)| count > most);
-    long.map(|(name, count, most)| {
-        format!(
-            "{name}: {count} words, more than {most}; say it once, or in docs/design/ if it is for developers"
-        )
-    })
-    .collect()
+    long.map(|(name, count, most)| format!("{name}: {count} words, more than {most}; say each fact once"))
+        .collect()
 }
 
-fn is_guide(path: &str) -> bool {
-    let page = path.strip_prefix("docs/").filter(|page| page.ends_with(".md") && !page.contains('/'));
-    path == README || page.is_some()
+fn is_counted(path: &str) -> bool {
+    [README, "ARCHITECTURE.md"].contains(&path) || (path.starts_with("docs/") && path.ends_with(".md"))
 }
 
 fn words(file: &File) -> usize {
@@ -83,15 +78,15 @@ mod tests {
     }
 
     #[test]
-    fn words_of_guides_are_counted_together() {
+    fn words_of_documents_are_counted_together() {
         let text = "word | word |---|\n".repeat(MOST_OF_README / 2);
         let readme = file(README, &text);
         assert_eq!(lengths(&[readme]), Vec::<String>::new());
         let [readme, page] = [README, "docs/a.md"].map(|path| file(path, &format!("{text}more")));
         assert_eq!(lengths(&[readme]).len(), 1);
         let long = |path: &str| file(path, &"word ".repeat(MOST));
-        assert_eq!(lengths(&[long("docs/design/a.md"), long("rules/README.md")]), Vec::<String>::new());
-        assert_eq!(lengths(&[page, long("docs/b.md")]).len(), 1);
+        assert_eq!(lengths(&[long("ARCHITECTURE.md"), long("rules/README.md")]), Vec::<String>::new());
+        assert_eq!(lengths(&[page, long("docs/design/a.md")]).len(), 1);
     }
 
     #[test]
