@@ -3,7 +3,7 @@
 //! The question to a linker is a link of a module without code, with the LTO options of a line ([`question`]). The
 //! linker's job file holds the answer ([`LinkerFlags::of`]). Another LLVM gives its compiler other words, as LLVM 23
 //! does with `-floop-interchange`. [`crate::dtlto::dropped`] handles the options that a linker leaves out. Starts no
-//! process. `docs/dtlto.md` describes the job file.
+//! process.
 
 use camino::Utf8PathBuf;
 use serde::{Deserialize, Serialize};
