@@ -23,7 +23,7 @@ const GREETING: &str = "hello from a distributed ThinLTO link\n";
 /// Builds, runs, relinks, edits and relinks.
 pub fn demo() -> Result<()> {
     setup::programs()?;
-    let distlto = shell::distlto_alone()?;
+    let distlto = shell::distlto()?;
     let dir = shell::target().join("demo");
     let program = projects::libgit2(&dir)?;
     program.restore()?;

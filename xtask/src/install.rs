@@ -15,7 +15,7 @@ use anyhow::{Context, Result, ensure};
 use distlto_prepare::write::write_if_changed_with_mode;
 
 use crate::setup::SUPPORTED;
-use crate::shell::{cargo, output, quietly, remove, root, run, target};
+use crate::shell::{cargo, distlto, output, quietly, remove, root, run, target};
 
 /// The one program.
 pub const PROGRAM: &str = "distlto";
@@ -71,13 +71,11 @@ pub fn build(debug: bool) -> Result<PathBuf> {
     if let Some(distlto) = env::var_os("DISTLTO_TEST_BIN").filter(|_| debug) {
         return Ok(Path::new(&distlto).parent().context("a program lies in a directory")?.to_owned());
     }
-    let mut build = cargo();
-    build.args(["build", "--quiet", "--locked"]);
     if !debug {
-        build.arg("--release");
+        return Ok(distlto()?.parent().context("a program lies in a directory")?.to_owned());
     }
-    run(&mut build)?;
-    Ok(target().join(if debug { "debug" } else { "release" }))
+    run(cargo().args(["build", "--quiet", "--locked"]))?;
+    Ok(target().join("debug"))
 }
 
 /// The crates that programs and libraries are made of besides our own, each with its licence.

@@ -74,19 +74,10 @@ pub fn output(command: &mut Command) -> Result<String> {
     String::from_utf8(output.stdout).context("output is not UTF-8")
 }
 
-/// Builds distlto as users get it, all of its programs, and gives its path. That takes minutes the first time, so cargo says
-/// what it compiles.
+/// Builds distlto as users get it, all of its programs, and gives its path: one build for demo, install and benches. That
+/// takes minutes the first time, so cargo says what it compiles.
 pub fn distlto() -> Result<PathBuf> {
-    build(&[])
-}
-
-/// The same without the other programs, each of which takes as long to link.
-pub fn distlto_alone() -> Result<PathBuf> {
-    build(&["--package", "distlto", "--bin", "distlto", "--package", "distlto-hook", "--lib"])
-}
-
-fn build(parts: &[&str]) -> Result<PathBuf> {
-    run(cargo().args(["build", "--release"]).args(parts))?;
+    run(cargo().args(["build", "--release", "--locked"]))?;
     Ok(target().join("release/distlto"))
 }
 
