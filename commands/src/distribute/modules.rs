@@ -70,7 +70,7 @@ fn listed(missing: &[(Utf8PathBuf, String)], count: usize) -> String {
 
 /// Where the content of a module is that is not at its identifier.
 #[derive(Debug)]
-pub enum Content<'a> {
+pub enum ModuleContent<'a> {
     /// In another file.
     File(&'a Utf8Path),
     /// In an archive.
@@ -84,7 +84,7 @@ pub fn find<'a>(
     placed: &'a Placed,
     base: &Path,
     name: &str,
-) -> Result<Vec<(&'a Utf8Path, Content<'a>)>, ModulesError> {
+) -> Result<Vec<(&'a Utf8Path, ModuleContent<'a>)>, ModulesError> {
     let mut elsewhere = Vec::new();
     let mut missing: Vec<(&Utf8Path, &Utf8Path)> = Vec::new();
     for path in file.graph.files() {
@@ -94,13 +94,13 @@ pub fn find<'a>(
         let content = placed.get(path.as_str()).map_or(path, |file| file);
         if base.join(content).exists() {
             if is_misplaced(base, path.as_str(), content.as_std_path()) {
-                elsewhere.push((path, Content::File(content)));
+                elsewhere.push((path, ModuleContent::File(content)));
             }
             continue;
         }
         let members = identifier::members(content.as_str());
         match members.into_iter().find(|found| base.join(found.archive).is_file()) {
-            Some(found) => elsewhere.push((path, Content::Member(found))),
+            Some(found) => elsewhere.push((path, ModuleContent::Member(found))),
             None => missing.push((path, content)),
         }
     }
@@ -137,7 +137,7 @@ impl JobDirectory {
     /// any, jobs run in `base`. Members are kept in the store.
     pub fn new(
         file: &JobFile,
-        elsewhere: &[(&Utf8Path, Content<'_>)],
+        elsewhere: &[(&Utf8Path, ModuleContent<'_>)],
         base: &Path,
         own: &Path,
         store: Option<&Path>,
@@ -146,13 +146,13 @@ impl JobDirectory {
             return Ok(Self { path: base.to_owned(), links: None });
         }
         // A store is opened only if something is unpacked.
-        let unpacks = elsewhere.iter().any(|(_, content)| matches!(content, Content::Member(_)));
+        let unpacks = elsewhere.iter().any(|(_, content)| matches!(content, ModuleContent::Member(_)));
         let store = Store::of_run(store.filter(|_| unpacks))?;
         let mut placed = Vec::with_capacity(elsewhere.len());
         for (number, (identifier, content)) in elsewhere.iter().enumerate() {
             let file = match content {
-                Content::File(path) => path.into(),
-                Content::Member(ArchiveMember { archive, member, offset }) => {
+                ModuleContent::File(path) => path.into(),
+                ModuleContent::Member(ArchiveMember { archive, member, offset }) => {
                     let path = own.join("members").join(format!("{number}.o"));
                     member::place(&base.join(archive), member.as_bytes(), *offset, store.as_ref(), &path)?;
                     std::path::absolute(&path).unwrap_or(path)

@@ -99,7 +99,7 @@ pub struct LinkerConnection<'scope, 'env, 'a> {
 }
 
 /// Why a module is the linker's own to compile.
-pub enum Miss {
+pub enum NoAnswer {
     /// Since it cannot be named to a compiler, or its shard cannot be read.
     Unfit(String),
     /// Since locals cannot have stable names for this reason, so that the linker begins anew without.
@@ -109,7 +109,7 @@ pub enum Miss {
 }
 
 /// A module that the linker asks for.
-pub struct Asked<'q> {
+pub struct AskedModule<'q> {
     pub question: &'q Question<'q>,
     pub id: &'q str,
     pub key: String,
@@ -126,7 +126,7 @@ fn expected_misses(known: usize, asked: usize, misses: usize) -> usize {
     misses + (rest * misses).div_ceil(asked.max(1))
 }
 
-impl From<Unfit> for Miss {
+impl From<Unfit> for NoAnswer {
     fn from(unfit: Unfit) -> Self {
         match unfit {
             Unfit::Because(why) => Self::Unfit(why),
@@ -135,7 +135,7 @@ impl From<Unfit> for Miss {
     }
 }
 
-impl From<IoError> for Miss {
+impl From<IoError> for NoAnswer {
     fn from(error: IoError) -> Self {
         Self::Failed(error.into())
     }
@@ -233,7 +233,7 @@ impl<'scope, 'a> LinkerConnection<'scope, '_, 'a> {
         };
         let (key, imports) = module_record::key(&link.identity, question, &shard, &flags.args, dwo.as_ref());
         let found = self.find_by_key(&key, &label, dwo.as_deref(), &imports)?;
-        let asked = Asked { question, id, key, flags, dwo, shard: &shard };
+        let asked = AskedModule { question, id, key, flags, dwo, shard: &shard };
         let answered = match found {
             Some(found) => self.hit(asked, found),
             None => self.miss(asked),
@@ -241,9 +241,9 @@ impl<'scope, 'a> LinkerConnection<'scope, '_, 'a> {
         self.expect();
         match answered {
             Ok(()) => Ok(()),
-            Err(Miss::Unfit(why)) => self.leave(question.ticket, (id, &label), &why),
-            Err(Miss::Nameless(why)) => self.begin_anew(question.ticket, Anew::Nameless(&why)),
-            Err(Miss::Failed(error)) => self.fail(question.ticket, error),
+            Err(NoAnswer::Unfit(why)) => self.leave(question.ticket, (id, &label), &why),
+            Err(NoAnswer::Nameless(why)) => self.begin_anew(question.ticket, Anew::Nameless(&why)),
+            Err(NoAnswer::Failed(error)) => self.fail(question.ticket, error),
         }
     }
 
@@ -265,13 +265,17 @@ impl<'scope, 'a> LinkerConnection<'scope, '_, 'a> {
     }
 
     /// Handles a hit by the linker's key.
-    fn hit(&mut self, asked: Asked<'_>, (mut object, file): (RecordedObject, File)) -> Result<(), Miss> {
+    fn hit(
+        &mut self,
+        asked: AskedModule<'_>,
+        (mut object, file): (RecordedObject, File),
+    ) -> Result<(), NoAnswer> {
         let link = self.link;
         let label = object.label.clone();
         if link.stable_names
             && let Some(source) = &object.provenance.source
         {
-            self.sources.claim(source, &label).map_err(Miss::Nameless)?;
+            self.sources.claim(source, &label).map_err(NoAnswer::Nameless)?;
         }
         // The key covers less than the shard. A dry run has no key, and looks by content.
         let shard = shard::digest_without_paths(asked.shard).unwrap_or_default();
@@ -287,15 +291,15 @@ impl<'scope, 'a> LinkerConnection<'scope, '_, 'a> {
             match self.inputs(&asked) {
                 Ok((_, Some(content))) => provenance.set_inputs(&content, shard),
                 // A dry run cannot look up such a module either.
-                Ok((_, None)) | Err(Miss::Unfit(_)) => {}
+                Ok((_, None)) | Err(NoAnswer::Unfit(_)) => {}
                 Err(miss) => return Err(miss),
             }
         }
-        let Asked { question, id, key, flags, shard, .. } = asked;
+        let AskedModule { question, id, key, flags, shard, .. } = asked;
         let archive = self.archive_of(id);
         let mut module = LinkModule { flags, ..LinkModule::kept(id, label, archive, key, object) };
         link.add_question(&mut module, question, shard);
-        self.give_kept(question.ticket, module, &file).map_err(Miss::Failed)
+        self.give_kept(question.ticket, module, &file).map_err(NoAnswer::Failed)
     }
 
     /// The archive that holds a module, and where in it.
@@ -369,7 +373,7 @@ impl<'scope, 'a> LinkerConnection<'scope, '_, 'a> {
     }
 
     /// Reads the linker's symbol resolution, if it has given one.
-    pub fn resolve(&mut self, id: &str) -> Result<(), Miss> {
+    pub fn resolve(&mut self, id: &str) -> Result<(), NoAnswer> {
         let text = self.resolution().map_err(IoError::on("read what the linker resolved for", id))?;
         if self.completion.is_none() && !text.is_empty() {
             self.completion = Some(self.link.settings.completion(text));

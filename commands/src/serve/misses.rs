@@ -17,7 +17,7 @@ use distlto_prepare::mutex::lock;
 use distlto_record::why::Change;
 
 use super::compilations::{CachedModule, Waiting};
-use super::connection::{Asked, LinkerConnection, Miss};
+use super::connection::{AskedModule, LinkerConnection, NoAnswer};
 use super::describe::{Described, Unfit, describe};
 use super::import_steps::{self, PendingStep};
 use super::key_parts::{Content, KeyParts};
@@ -38,7 +38,7 @@ struct Spared {
 
 impl LinkerConnection<'_, '_, '_> {
     /// Handles a miss: finds an object with the same inputs, or adds an action to make one.
-    pub fn miss(&mut self, asked: Asked<'_>) -> Result<(), Miss> {
+    pub fn miss(&mut self, asked: AskedModule<'_>) -> Result<(), NoAnswer> {
         if !self.link.settings.is_described && self.linker.is_some() {
             return self.compile_there(asked);
         }
@@ -56,10 +56,10 @@ impl LinkerConnection<'_, '_, '_> {
             found.object.provenance.set_inputs(content, shard);
             link.objects().keep_again(&found);
             let Described { label, archive, .. } = described;
-            let Asked { question, id, key, flags, shard, .. } = asked;
+            let AskedModule { question, id, key, flags, shard, .. } = asked;
             let mut module = LinkModule { flags, ..LinkModule::kept(id, label, archive, key, found.object) };
             link.add_question(&mut module, question, shard);
-            return self.give_kept(question.ticket, module, &found.file).map_err(Miss::Failed);
+            return self.give_kept(question.ticket, module, &found.file).map_err(NoAnswer::Failed);
         }
         let Content { digest, parts, imports: contents } = content.unwrap_or_default();
         let known_reads = self.known_reads(&described.label, &parts);
@@ -88,7 +88,12 @@ impl LinkerConnection<'_, '_, '_> {
     }
 
     /// The action of a module that a compiler gets.
-    fn arrival(&self, asked: &Asked<'_>, described: &Described, known_reads: &[Utf8PathBuf]) -> Arrival {
+    fn arrival(
+        &self,
+        asked: &AskedModule<'_>,
+        described: &Described,
+        known_reads: &[Utf8PathBuf],
+    ) -> Arrival {
         let link = self.link;
         let places = ModulePlaces::of(link.state(), &described.label);
         let files = BackendFiles {
@@ -114,13 +119,13 @@ impl LinkerConnection<'_, '_, '_> {
     }
 
     /// Has the linker compile a module.
-    fn compile_there(&mut self, asked: Asked<'_>) -> Result<(), Miss> {
+    fn compile_there(&mut self, asked: AskedModule<'_>) -> Result<(), NoAnswer> {
         let link = self.link;
-        let Asked { question, id, key, shard, .. } = asked;
+        let AskedModule { question, id, key, shard, .. } = asked;
         link.build.store().into_iter().for_each(|store| store.count(false));
         let cached = if link.asks_caches() { self.cached(id, &key, shard) } else { None };
         let missed = link.missed(&mut self.files, question, (id, key), shard);
-        let (mut module, why) = missed.map_err(|error| Miss::Unfit(error.to_string()))?;
+        let (mut module, why) = missed.map_err(|error| NoAnswer::Unfit(error.to_string()))?;
         module.provenance.source = self.source_there(id, &module.label)?;
         let step = self.import_step(&module, id, shard)?;
         let places = ModulePlaces::of(link.state(), &module.label);
@@ -141,27 +146,27 @@ impl LinkerConnection<'_, '_, '_> {
     }
 
     /// The source of a module that the linker compiles, where locals are to be called after it.
-    fn source_there(&mut self, id: &str, label: &str) -> Result<Option<String>, Miss> {
+    fn source_there(&mut self, id: &str, label: &str) -> Result<Option<String>, NoAnswer> {
         if !self.link.build.options.stable_names {
             return Ok(None);
         }
         let source = self.sources.of(&mut self.files, id, label);
         if let Some(source) = source.as_ref().filter(|_| self.link.stable_names) {
-            self.sources.claim(source, label).map_err(Miss::Nameless)?;
+            self.sources.claim(source, label).map_err(NoAnswer::Nameless)?;
         }
         Ok(source)
     }
 
     /// The source of a module that is about to be compiled, where locals are to be called after it.
-    fn source(&mut self, module: &Path, label: &str) -> Result<Option<String>, Miss> {
+    fn source(&mut self, module: &Path, label: &str) -> Result<Option<String>, NoAnswer> {
         if !self.link.build.options.stable_names {
             return Ok(None);
         }
-        let input = Input::open(module).map_err(LinkError::from).map_err(Miss::Failed)?;
+        let input = Input::open(module).map_err(LinkError::from).map_err(NoAnswer::Failed)?;
         // A file that is no module fails its backend, which reports it.
         let Ok(source) = source_name(&input) else { return Ok(None) };
         if self.link.stable_names {
-            self.sources.claim(&source, label).map_err(Miss::Nameless)?;
+            self.sources.claim(&source, label).map_err(NoAnswer::Nameless)?;
         }
         Ok(Some(source))
     }
@@ -172,7 +177,7 @@ impl LinkerConnection<'_, '_, '_> {
         module: &LinkModule,
         id: &str,
         shard: &[u8],
-    ) -> Result<Option<PendingStep>, Miss> {
+    ) -> Result<Option<PendingStep>, NoAnswer> {
         let link = self.link;
         let Some(earlier) = import_steps::candidate(link, module) else { return Ok(None) };
         let Some(compiler) = import_steps::importer(link) else { return Ok(None) };
@@ -203,7 +208,7 @@ impl LinkerConnection<'_, '_, '_> {
     }
 
     /// The inputs of a module's backend, and their digests if all are known.
-    pub fn inputs(&mut self, asked: &Asked<'_>) -> Result<(Described, Option<Content>), Miss> {
+    pub fn inputs(&mut self, asked: &AskedModule<'_>) -> Result<(Described, Option<Content>), NoAnswer> {
         self.resolve(asked.id)?;
         let link = self.link;
         let described = describe(&mut self.files, self.completion.as_mut(), asked.id, asked.shard)?;
@@ -221,7 +226,7 @@ impl LinkerConnection<'_, '_, '_> {
         Spared { cached, step }: Spared,
         arrival: Arrival,
         why: Vec<Change>,
-    ) -> Result<(), Miss> {
+    ) -> Result<(), NoAnswer> {
         let (link, linker, connection) = (self.link, self.linker, self.connection);
         let progress = self.progress;
         let arrivals = self.arrivals()?;
