@@ -16,6 +16,7 @@ use clap::CommandFactory;
 use clap::error::ErrorKind;
 use distlto_commands::configuration::{self, options};
 use distlto_commands::link::error::LinkError;
+use distlto_commands::link::options::LinkOptions;
 use distlto_commands::remote::check;
 use distlto_commands::static_linker::become_linker;
 use distlto_commands::{
@@ -45,7 +46,7 @@ fn main() -> ExitCode {
         CliCommand::Command(words) => {
             let words: Vec<Word> = words.into_iter().map(word_of).collect();
             check_program(&words);
-            run_link(&words, &stand_in::options())
+            run_link(&words, &LinkOptions { is_short_form: true, ..stand_in::options() })
         }
         CliCommand::Run(args) => watching(|cancel| exit::run(|| run::run(&args, cancel))),
         CliCommand::Prepare(args) => exit::run(|| distlto_prepare::command::run(args)),
@@ -107,7 +108,7 @@ fn arguments() -> Vec<OsString> {
     }
 }
 
-fn run_link(words: &[Vec<u8>], options: &link::options::LinkOptions) -> ExitCode {
+fn run_link(words: &[Vec<u8>], options: &LinkOptions) -> ExitCode {
     with_cancel(|cancel| link::link(words, options, cancel))
 }
 

@@ -151,7 +151,7 @@ fn conclude(build: &Build<'_>, end: CommandEnd, is_build: bool) -> Result<u8, Li
             "the command has run no linker that can be asked, such as ld.lld 15 or later",
         ));
     }
-    if is_build {
+    if is_build || build.options.is_short_form && build.has_passed_through() {
         build.print_usage();
     }
     if let Some(error @ LinkError::NotServed { .. }) = seen.error {

@@ -219,6 +219,11 @@ impl UsageTotals {
     /// One line on a build: `3 links in 4.1 s: 12 backends ran, 230 objects found (38.0 s spared)`.
     pub fn sentence(&self) -> String {
         let UsageCounts { ran, remote, cached, kept, imports_only, wall_us: _, spared_us } = self.counts;
+        let passed =
+            |(why, links): (&String, &u64)| format!("{} passed through: {why}", counted(*links, "link"));
+        if self.links > 0 && self.passed_through.values().sum::<u64>() == self.links {
+            return self.passed_through.iter().map(passed).collect::<Vec<_>>().join("; ");
+        }
         let mut text =
             format!("{} in {}: ", counted(self.links, "link"), human(Duration::from_micros(self.elapsed_us)));
         text.push_str(&format!("{} ran", counted(ran + remote, "backend")));
@@ -244,8 +249,8 @@ impl UsageTotals {
                 counted(self.unoptimised, "link")
             ));
         }
-        for (why, links) in &self.passed_through {
-            text.push_str(&format!("; {} passed through: {why}", counted(*links, "link")));
+        for through in &self.passed_through {
+            text.push_str(&format!("; {}", passed(through)));
         }
         let costly = |usage: &&ServerUsage| usage.lookups.waited_us > usage.lookups.spared_us + TOLERATED_US;
         for (server, ServerUsage { lookups, .. }) in self.servers.iter().filter(|(_, usage)| costly(usage)) {

@@ -228,7 +228,7 @@ fn links_without_thinlto_say_so_when_asked() -> Result<()> {
     let clang = place.folder.toolchain.tool("clang")?;
     let clang = clang.to_str().context("UTF-8")?;
     let served = match place.folder.toolchain.version >= 15 {
-        true => "no input is ThinLTO bitcode",
+        true => "no input is ThinLTO bitcode (compile with -flto=thin): the linker",
         false => "no linker that can be asked",
     };
     for flags in [&["-flto"][..], &[]] {

@@ -16,6 +16,8 @@ one two: %: main.o b.o
 \t$(CLANG) -fuse-ld=lld main.o b.o -o $@
 full: full.o
 \t$(CLANG) -fuse-ld=lld full.o -o $@
+foreign: main.o b.o
+\t$(CLANG) -fuse-ld=bfd -flto=thin main.o b.o -o $@
 alone: main.o b.o
 \t$(CLANG) -fuse-ld=lld -Wl,--reproduce=alone.tar main.o b.o -o $@
 %.o: %.c
@@ -89,11 +91,12 @@ fn links_are_counted_over_all_builds() -> Result<()> {
 fn a_link_with_bitcode_that_is_not_served_says_so_and_can_be_refused() -> Result<()> {
     let folder = project("required")?;
     for (target, why) in [
-        ("full", "no input is ThinLTO bitcode"),
+        ("full", "no input is ThinLTO bitcode (compile with -flto=thin)"),
+        ("foreign", "x86_64-linux-gnu-ld.bfd cannot ask for objects; link with -fuse-ld=lld, lld 15 or later"),
         ("alone", "--reproduce asks for output that a linker writes only when it is alone"),
     ] {
         let line = last_line(&folder, &["make", target])?;
-        ensure!(line.ends_with(&format!("; 1 link passed through: {why}")), "{line}");
+        ensure!(line == format!("distlto: 1 link passed through: {why}"), "{line}");
         ensure!(stats(&folder, &["--zero"])?["passed_through"][why] == 1);
         // The earlier program stays, so that the next build links again.
         let earlier = std::fs::read(folder.path.join(target))?;

@@ -118,6 +118,7 @@ impl LinkArgs {
             flags_from: self.flags_from.clone(),
             graph: self.graph.clone(),
             plain: self.plain,
+            is_short_form: false,
             dry_run: self.dry_run,
             share_links: self.share_links,
             require: self.require,

@@ -273,6 +273,11 @@ impl<'a> Build<'a> {
         self.pass_through(&process.directory.join(output), why)
     }
 
+    /// Whether a linker has linked bitcode by itself.
+    pub fn has_passed_through(&self) -> bool {
+        lock(&self.usage).iter().any(|link| link.passed_through.is_some())
+    }
+
     /// Prints a line on the links of a build.
     pub fn print_usage(&self) {
         let links = lock(&self.usage);

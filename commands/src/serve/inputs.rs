@@ -18,7 +18,7 @@ use super::process::Process;
 use crate::link::file_state::Start;
 
 /// Why a linker that may ask does not.
-pub const NO_THIN_LTO: &str = "no input is ThinLTO bitcode";
+pub const NO_THIN_LTO: &str = "no input is ThinLTO bitcode (compile with -flto=thin)";
 
 /// Whether one of these files is a bitcode object. A linker takes a member of an archive only if it needs it.
 pub fn has_bitcode(mut files: impl Iterator<Item = PathBuf>) -> bool {

@@ -4,6 +4,7 @@
 
 use std::path::Path;
 
+use distlto_exec::kind::{self, Kind};
 use distlto_planner::backend_flags::raw::gather;
 use distlto_planner::backend_flags::stable_names::{ARGUMENTS, alike, is_of_names, spelled};
 use distlto_planner::backend_flags::{self, BackendFlags, UNUSED};
@@ -22,6 +23,7 @@ use distlto_record::progress::{Progress, ProgressEvent, Reporter};
 
 use super::build::{Build, Task};
 use super::command;
+use super::inputs;
 use super::left_alone;
 use super::linkers::{self, LinkerKind};
 use super::module_record::PreviousModules;
@@ -84,7 +86,7 @@ impl Build<'_> {
     pub fn kind_of(&self, process: &Process) -> Result<ProcessKind, LinkError> {
         let kind = self.linkers.linker_of(process).map_err(IoError::on("look at", &process.program))?;
         match kind {
-            LinkerKind::None => Ok(ProcessKind::Other),
+            LinkerKind::None => Ok(foreign(process)),
             LinkerKind::Other(version) => {
                 Ok(ProcessKind::Alone(format!("{version} has no option that makes it ask for this format")))
             }
@@ -301,6 +303,17 @@ impl Linker<'_> {
         let (first, second) = (first?, second?);
         (spelled(&first) == spelled(&second)).then(|| alike((one, &first), (other, &second)))
     }
+}
+
+/// The kind of a process that is no linker that can ask: another linker of bitcode, or anything.
+fn foreign(process: &Process) -> ProcessKind {
+    let words = || process.words[1..].iter().map(Vec::as_slice);
+    let is_linker = kind::of(&process.words[0], words()) == Kind::Linker;
+    if !is_linker || !inputs::has_bitcode(inputs::of_process(process).into_iter()) {
+        return ProcessKind::Other;
+    }
+    let name = process.program.file_name().unwrap_or_default().to_string_lossy();
+    ProcessKind::Alone(format!("{name} cannot ask for objects; link with -fuse-ld=lld, lld 15 or later"))
 }
 
 fn not_done(option: &str) -> String {

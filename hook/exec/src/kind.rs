@@ -15,8 +15,9 @@ pub enum Kind {
     Other,
 }
 
-/// Each name by which lld is a linker has one of these parts, between dashes.
-const LINKERS: [&[u8]; 5] = [b"ld", b"ld.lld", b"ld64", b"ld64.lld", b"lld"];
+/// Each name of a linker has one of these parts, between dashes. Those that cannot ask are named by the service.
+const LINKERS: [&[u8]; 10] =
+    [b"ld", b"ld.lld", b"ld64", b"ld64.lld", b"lld", b"ld.bfd", b"ld.gold", b"gold", b"ld.mold", b"mold"];
 /// In the names of libraries.
 const SHARED: &[u8] = b".so";
 /// The first argument that names a flavour instead.
@@ -92,6 +93,9 @@ mod tests {
             "gcc-ld/ld.lld",
             "lld -flavor link",
             "linker -flavor gnu",
+            "/usr/bin/x86_64-linux-gnu-ld.bfd a.o",
+            "ld.gold",
+            "mold",
         ] {
             assert_eq!(kind(line), Kind::Linker, "{line}");
         }
