@@ -223,6 +223,9 @@ enum Bench {
         /// Jobs at a time, for every way of linking; the number of processors where absent.
         #[arg(long, short)]
         jobs: Option<usize>,
+        /// Write the figures of the last program to this file, and a picture of them beside it.
+        #[arg(long, value_name = "FILE")]
+        json: Option<PathBuf>,
     },
     /// lld's DTLTO by a serial script, a simple parallel one, and distlto-distribute; and what a job costs besides clang.
     Dtlto {
@@ -343,8 +346,8 @@ fn main() -> ExitCode {
         Command::Bench { what: Bench::Link { programs, runs, jobs, json } } => {
             bench::link::link(&bench::link::Request { programs, runs, jobs, json }).map(|()| true)
         }
-        Command::Bench { what: Bench::Edits { programs, edits, runs, jobs } } => {
-            let request = bench::edits::Request { programs, edits, runs, jobs };
+        Command::Bench { what: Bench::Edits { programs, edits, runs, jobs, json } } => {
+            let request = bench::edits::Request { programs, edits, runs, jobs, json };
             bench::edits::edits(&request).map(|()| true)
         }
         Command::Bench { what: Bench::Buck2 { baseline, runs, objects, imports, directory } } => {

@@ -6,6 +6,7 @@ mod crates;
 mod documents;
 mod files;
 mod guides;
+mod modules;
 mod sentences;
 mod sources;
 mod starlark;
@@ -55,6 +56,7 @@ pub fn tidy() -> Result<()> {
     findings.extend(crates::check(&files));
     findings.extend(documents::check(&files));
     findings.extend(guides::check(&files));
+    findings.extend(modules::check(&files));
     findings.extend(sentences::check(&files));
     findings.extend(starlark::check(&files)?);
     findings.extend(words::check(&files));

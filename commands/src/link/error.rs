@@ -6,11 +6,17 @@ use std::path::{Path, PathBuf};
 use camino::Utf8PathBuf;
 use distlto_executor::cancel::Cancel;
 use distlto_executor::hook::INSTALL;
+use distlto_planner::buck2::error::Buck2PlanError;
 use distlto_planner::compile_jobs::CompileError;
+use distlto_planner::dtlto::JobFileError;
+use distlto_planner::graph::error::GraphError;
 use distlto_planner::index_only::IndexOnlyError;
 use distlto_planner::link_command::LinkCommandError;
+use distlto_planner::recorded_flags::RecordError;
 use distlto_planner::response::ResponseError;
 use distlto_planner::runner::{ToolError, ToolOutput};
+use distlto_planner::slices::SliceError;
+use distlto_prepare::error::PrepareError;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::message::show;
 use distlto_prepare::private::Exposed;
@@ -20,30 +26,25 @@ use miette::Diagnostic;
 use thiserror::Error;
 
 use super::lock::Busy;
+use crate::completion::CompletionError;
+use crate::plan::PlanCommandError;
+use crate::remote::connect::RemoteError;
 use crate::tool::exit_code;
 
 /// Why a link failed.
 #[derive(Debug, Error, Diagnostic)]
 #[expect(missing_docs, reason = "each variant is the error of the step that its type names")]
 pub enum LinkError {
+    /// The error of a step, with its code and its help.
     #[error(transparent)]
     #[diagnostic(transparent)]
-    Remote(#[from] crate::remote::connect::RemoteError),
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Response(#[from] ResponseError),
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Front(#[from] LinkCommandError),
+    Step(Box<dyn Diagnostic + Send + Sync>),
     #[error(transparent)]
     #[diagnostic(transparent)]
     IndexOnly(#[from] IndexOnlyError),
     #[error(transparent)]
     #[diagnostic(transparent)]
     Compile(#[from] CompileError),
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Tool(#[from] ToolError),
     #[error(transparent)]
     #[diagnostic(transparent)]
     Io(#[from] IoError),
@@ -56,24 +57,9 @@ pub enum LinkError {
         help("{}, or name another place with --state", remedy(directory, exposed))
     )]
     Exposed { directory: PathBuf, exposed: Exposed },
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Graph(#[from] distlto_planner::graph::error::GraphError),
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Plan(#[from] crate::plan::PlanCommandError),
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Buck2(#[from] distlto_planner::buck2::error::Buck2PlanError),
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Prepare(#[from] distlto_prepare::error::PrepareError),
     #[error("{}: {source}", path.display())]
     #[diagnostic(forward(source))]
-    SliceRequest { path: PathBuf, source: distlto_planner::slices::SliceError },
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Slice(#[from] distlto_planner::slices::SliceError),
+    SliceRequest { path: PathBuf, source: SliceError },
     #[error("{linker} ended well and wrote no program to {}", output.display())]
     #[diagnostic(
         code(distlto::failed),
@@ -83,9 +69,6 @@ pub enum LinkError {
     #[error("this program is not at {} any more, where the linker would start it for the backends", path.display())]
     #[diagnostic(code(distlto::tool), help("{INSTALL}; do not replace it while it links"))]
     NoDistributor { path: PathBuf },
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Job(#[from] distlto_planner::dtlto::JobFileError),
     #[error("the command is no link of ThinLTO bitcode: there is nothing to index")]
     #[diagnostic(
         code(distlto::usage),
@@ -95,9 +78,6 @@ pub enum LinkError {
     #[error("the index shard of {module}: {source}")]
     #[diagnostic(code(distlto::bad_input), help("is the linker of an LLVM from 15 to 23?"))]
     Shard { module: String, source: distlto_planner::bitcode::BitcodeError },
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Record(#[from] distlto_planner::recorded_flags::RecordError),
     #[error("{lack}")]
     #[diagnostic(code(distlto::tool), help("{INSTALL}"))]
     NoHook { lack: String },
@@ -110,9 +90,6 @@ pub enum LinkError {
         help("link it without --require and DISTLTO_REQUIRE; the linker links by itself then")
     )]
     NotServed { output: String, why: String },
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Completion(#[from] crate::completion::CompletionError),
     #[error("{module} gets no backend: {why}")]
     #[diagnostic(
         code(distlto::bad_input),
@@ -156,6 +133,32 @@ pub enum LinkError {
     #[diagnostic(code(distlto::interrupted), help("run it again: finished objects are kept"))]
     Interrupted { exit_code: u8 },
 }
+
+/// Steps whose errors pass through.
+macro_rules! steps {
+    ($($error:ty),*) => {
+        $(impl From<$error> for LinkError {
+            fn from(error: $error) -> Self {
+                Self::Step(Box::new(error))
+            }
+        })*
+    };
+}
+
+steps!(
+    Buck2PlanError,
+    CompletionError,
+    GraphError,
+    JobFileError,
+    LinkCommandError,
+    PlanCommandError,
+    PrepareError,
+    RecordError,
+    RemoteError,
+    ResponseError,
+    SliceError,
+    ToolError
+);
 
 /// Another owner or mode would not help: others may have prepared the files that are there already.
 fn remedy(directory: &Path, exposed: &Exposed) -> String {

@@ -5,12 +5,14 @@
 
 mod ways;
 
+use std::path::PathBuf;
 use std::thread::available_parallelism;
 
 use anyhow::Result;
 
 use super::machine;
 use super::measure::middle;
+use super::picture::{self, Figures, Row};
 use super::program;
 use super::remote::server::Server;
 use crate::project::{Edit, Project};
@@ -28,6 +30,8 @@ pub struct Request {
     pub runs: usize,
     /// Jobs at a time, for every way; the number of processors where absent.
     pub jobs: Option<usize>,
+    /// Where figures for the README's picture go, and the picture beside them.
+    pub json: Option<PathBuf>,
 }
 
 /// What is edited, for the table.
@@ -38,6 +42,17 @@ fn what(edit: Edit) -> &'static str {
         Edit::Wide => "a function that many import",
         Edit::Header => "a function in a header",
         Edit::Comment => "a comment in a file that many import from",
+    }
+}
+
+/// The same in the picture.
+fn briefly(edit: Edit) -> &'static str {
+    match edit {
+        Edit::Leaf => "Edit of a function that few import",
+        Edit::Apart => "Edit of a function that nobody imports",
+        Edit::Wide => "Edit of a function that many import",
+        Edit::Header => "Edit of a function in a header",
+        Edit::Comment => "Edit of a comment",
     }
 }
 
@@ -53,14 +68,28 @@ pub fn edits(request: &Request) -> Result<()> {
         let server = Server::start(&[])?;
         let ways = Ways { project: &project, program, distlto: &distlto, jobs, server };
         ways.forget()?;
+        let mut cold = Vec::new();
         for way in Way::ALL {
             eprintln!("{}: {}: cold", project.name, way.name());
-            ways.link(way)?;
+            cold.push(ways.link(way)?.linked.cost.wall);
         }
         println!("\n{}", project.name);
+        let lld = cold[Way::Lld as usize];
+        let row = |what: &str, lld, distlto| Row { what: what.to_owned(), lld, distlto };
+        let mut rows = vec![
+            row("First link", lld, cold[Way::Distlto as usize]),
+            row("First link of a second checkout", lld, cold[Way::Second as usize]),
+        ];
         for &edit in &request.edits {
             let runs = measured(&project, &ways, edit, request.runs.max(1))?;
             print(&format!("{}, {}", what(edit), project.edited(edit).0), &runs);
+            let wall =
+                |way: Way| middle(runs.iter().map(|links| links[way as usize].linked.cost.wall).collect());
+            rows.push(row(briefly(edit), wall(Way::Lld), wall(Way::Distlto)));
+        }
+        if let Some(json) = &request.json {
+            let (program, machine) = (project.name.to_string(), machine());
+            picture::write(&Figures { program, machine, jobs, rows }, json)?;
         }
         project.restore()?;
     }
