@@ -190,8 +190,13 @@ fn mistakes_are_found_before_the_link() -> Result<()> {
     }
     // A checkout names no file and no program, unless it is trusted.
     let file = place.project("compiler = \"./cc\"\ntrace = \"t.json\"\njobs = 2\n")?;
-    let said = place.refused()?;
-    ensure!(said.contains("it sets compiler, trace, which a checkout may do only if you trust it"), "{said}");
+    let linked = succeed(&mut place.link(&["link", "--"])?)?;
+    let said = String::from_utf8(linked.stderr)?;
+    let warning =
+        |key: &str| format!("warning: {} sets {key}, which is ignored; trusted = [", file.display());
+    ensure!(["compiler", "trace"].iter().all(|key| said.contains(&warning(key))), "{said}");
+    ensure!(!place.folder.path.join("checkout/t.json").exists());
+    std::fs::remove_file(place.folder.path.join("checkout/prog"))?;
     let folder = file.parent().map(|folder| folder.display().to_string()).unwrap_or_default();
     place.user(&format!("trusted = [\"{folder}\"]"))?;
     place.project("trace = \"t.json\"\njobs = 2\n")?;

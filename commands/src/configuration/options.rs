@@ -19,7 +19,7 @@ use distlto_prepare::message::note;
 use distlto_prepare::warning::warn;
 
 use super::file::{CheckoutFile, ConfigError, Key, Tables, UserFile};
-use super::trust::{ConfigFiles, ConfigPlaces, is_of_table};
+use super::trust::{ConfigFiles, ConfigPlaces, is_harmless};
 use crate::link::args::LinkArgs;
 use crate::store;
 
@@ -55,15 +55,24 @@ pub fn all() -> Vec<(String, Arg)> {
     command.get_arguments().filter_map(|option| Some((key(option)?, option.clone()))).collect()
 }
 
-/// The options of the files that there are.
+/// The options of the files that there are. Those that only a trusted checkout may set are warned of and ignored: whoever
+/// builds an unfamiliar checkout gets its build.
 pub fn of_files(files: &ConfigFiles) -> Result<FileOptions, ConfigError> {
     let checkout = files.checkout.iter().map(|found| (&found.path, &found.keys, CheckoutFile::NAMES));
     let user = files.user.iter().map(|found| (&found.path, &found.keys, UserFile::NAMES));
+    let user_path = files.user.as_ref().map(|user| user.path.as_path());
     let options = all();
     let mut found = FileOptions::new();
     for (path, keys, tables) in checkout.chain(user) {
         for key in keys.iter().filter(|key| !is_of_table(&key.name, tables)) {
             let value = checked(key, &options, path)?;
+            let is_ignored =
+                Some(path.as_path()) != user_path && !files.is_trusted && !is_harmless(&key.name);
+            if is_ignored {
+                let (path, remedy) = (path.display(), ConfigFiles::declare(path, user_path));
+                warn(format_args!("{path} sets {}, which is ignored; {remedy}", key.name));
+                continue;
+            }
             found.entry(key.name.clone()).or_insert(value);
         }
     }
@@ -86,6 +95,11 @@ pub fn links(state: Option<&str>) -> Option<String> {
     };
     let named = std::env::var_os(store::VARIABLE).map(PathBuf::from);
     store::links(state, named.or_else(of_files).as_deref())
+}
+
+/// Whether a key is that of a table, or in it.
+fn is_of_table(name: &str, tables: &[&str]) -> bool {
+    tables.contains(&name.split('.').next().unwrap_or(name))
 }
 
 /// Checks a value as the command line does.

@@ -12,7 +12,7 @@ use distlto_executor::variables::REMOTE_HEADERS;
 use distlto_prepare::private::{self, Exposed, Reach};
 use distlto_reapi::s3::S3Account;
 
-use super::file::{self, CheckoutFile, ConfigError, Key, Read, RemoteTable, Tables, UserFile};
+use super::file::{self, CheckoutFile, ConfigError, Key, Read, RemoteTable, UserFile};
 
 /// Options that a checkout may set although nobody trusts it: none names a file or a program, none relies on other people.
 const HARMLESS: [&str; 12] = [
@@ -201,17 +201,14 @@ fn is_below(path: &Path, folders: &[PathBuf]) -> bool {
     folders.iter().filter_map(|folder| folder.canonicalize().ok()).any(|folder| path.starts_with(folder))
 }
 
-/// Whether a key is that of a table, or in it.
-pub fn is_of_table(name: &str, tables: &[&str]) -> bool {
-    tables.contains(&name.split('.').next().unwrap_or(name))
+/// Whether a checkout may set an option although nobody trusts it.
+pub fn is_harmless(name: &str) -> bool {
+    HARMLESS.contains(&name)
 }
 
-/// Refuses keys that a checkout may not set.
+/// Refuses a checkout's programs, headers and certificates.
 fn refuse(checkout: &Sourced<RemoteTable>, user_file: Option<&Path>) -> Result<(), ConfigError> {
-    let mut keys = checkout.file.access().keys();
-    let options = checkout.keys.iter().map(|key| key.name.as_str());
-    let is_refused = |name: &&str| !HARMLESS.contains(name) && !is_of_table(name, CheckoutFile::NAMES);
-    keys.extend(options.filter(is_refused));
+    let keys = checkout.file.access().keys();
     if keys.is_empty() {
         return Ok(());
     }
