@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use camino::{Utf8Path, Utf8PathBuf};
 use distlto_executor::run::{self, Arrivals};
 use distlto_executor::trace::Trace;
+use distlto_planner::resolution::Resolutions;
 use distlto_planner::shard;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::mutex::lock;
@@ -60,6 +61,7 @@ pub fn serve(link: &Link<'_>, connection: &Connection, is_new: bool) -> LinkResu
             completion: None,
             run: None,
             opened: 0,
+            known: link.earlier.all().len(),
             linker,
         };
         if let Err(error) = questions.prepare(is_new).and_then(|()| questions.answer_all()) {
@@ -94,6 +96,8 @@ pub struct LinkerConnection<'scope, 'env, 'a> {
     run: Option<(Arrivals, ScopedJoinHandle<'scope, u8>)>,
     /// How many objects of the last link it has opened and that are taken in.
     opened: usize,
+    /// How many modules the link has, as the last record or the linker's symbol resolution says.
+    known: usize,
     /// The linker, if it compiles its modules itself.
     pub linker: Option<&'scope Compilations<'scope>>,
 }
@@ -119,7 +123,7 @@ pub struct AskedModule<'q> {
     pub shard: &'q [u8],
 }
 
-/// Returns how many of the `known` modules of the last link will miss, if as large a share of those to come does as of the
+/// Returns how many of the `known` modules of a link will miss, if as large a share of those to come does as of the
 /// `asked` ones.
 fn expected_misses(known: usize, asked: usize, misses: usize) -> usize {
     let rest = known.saturating_sub(asked);
@@ -206,11 +210,14 @@ impl<'scope, 'a> LinkerConnection<'scope, '_, 'a> {
             return Ok(false);
         }
         let known = self.link.earlier.all();
-        // A record of the last link has the sources.
-        let is_named = is_first && self.link.stable_names;
-        if is_named && !known.iter().any(|object| object.provenance.source.is_some()) {
+        // A record of the last link has the modules and their sources.
+        if is_first && !known.iter().any(|object| object.provenance.source.is_some()) {
             let text = self.resolution().map_err(IoError::on("read", "what the linker resolved"))?;
-            if let Err(why) = self.sources.claim_all(text, &mut self.files) {
+            let modules = Resolutions::read(text, "");
+            self.known = known.len().max(modules.modules().count());
+            if self.link.stable_names
+                && let Err(why) = self.sources.claim_all(&modules, &mut self.files)
+            {
                 self.begin_anew(ticket, Anew::Nameless(&why))?;
                 return Ok(false);
             }
@@ -251,8 +258,7 @@ impl<'scope, 'a> LinkerConnection<'scope, '_, 'a> {
     fn expect(&self) {
         let Some((arrivals, _)) = &self.run else { return };
         let progress = lock(self.progress);
-        let known = self.link.earlier.all().len();
-        arrivals.expect(expected_misses(known, progress.modules.len(), progress.actions.len()));
+        arrivals.expect(expected_misses(self.known, progress.modules.len(), progress.actions.len()));
     }
 
     /// Ends the link.
@@ -490,7 +496,7 @@ mod tests {
 
     #[test]
     fn modules_to_come_miss_like_those_that_came() {
-        assert_eq!(expected_misses(0, 3, 3), 3, "nothing is known of a first link");
+        assert_eq!(expected_misses(0, 3, 3), 3, "nothing is known of the link");
         assert_eq!(expected_misses(232, 1, 1), 232);
         assert_eq!(expected_misses(232, 100, 50), 50 + 66);
         assert_eq!(expected_misses(232, 231, 1), 2);

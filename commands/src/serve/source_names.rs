@@ -32,8 +32,7 @@ impl SourceNames {
     }
 
     /// Claims the sources of all modules that the linker has loaded: it asks for some only after it has compiled others.
-    pub fn claim_all(&mut self, resolutions: &[u8], files: &mut ModuleFiles) -> Result<(), String> {
-        let modules = Resolutions::read(resolutions, "");
+    pub fn claim_all(&mut self, modules: &Resolutions<'_>, files: &mut ModuleFiles) -> Result<(), String> {
         for id in modules.modules().filter_map(|id| std::str::from_utf8(id).ok()) {
             let Some(source) = read(files, id) else { continue };
             let label = files.label(id);
