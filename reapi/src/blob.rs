@@ -10,6 +10,7 @@ use std::sync::Arc;
 use prost::bytes::Bytes;
 
 use crate::digest::Digest;
+use crate::error::Error;
 
 /// A blob, and where its bytes are. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -55,17 +56,20 @@ impl Blob {
         &self.source
     }
 
-    /// All of it, unchecked. For small ones. May block.
-    pub(crate) fn read(&self) -> io::Result<Bytes> {
-        match &self.source {
-            Source::Bytes(bytes) => Ok(bytes.clone()),
+    /// All of it, checked. For small ones. May block.
+    pub(crate) fn read(&self) -> Result<Bytes, Error> {
+        let bytes = match &self.source {
+            Source::Bytes(bytes) => bytes.clone(),
             Source::File(path) => {
                 let mut bytes = Vec::with_capacity(usize::try_from(self.digest.size).unwrap_or(0));
                 // One byte more than there should be shows that the file has grown.
-                File::open(&**path)?.take(self.digest.size.saturating_add(1)).read_to_end(&mut bytes)?;
-                Ok(bytes.into())
+                let most = self.digest.size.saturating_add(1);
+                let read = File::open(&**path).and_then(|file| file.take(most).read_to_end(&mut bytes));
+                read.map_err(|error| self.unreadable(error))?;
+                bytes.into()
             }
-        }
+        };
+        if Digest::of(&bytes) == self.digest { Ok(bytes) } else { Err(self.changed()) }
     }
 
     /// A reader of all of it that blocks.
@@ -74,5 +78,22 @@ impl Blob {
             Source::Bytes(bytes) => Ok(Box::new(io::Cursor::new(bytes.clone()))),
             Source::File(path) => Ok(Box::new(File::open(&**path)?)),
         }
+    }
+
+    fn place(&self) -> PathBuf {
+        match &self.source {
+            Source::File(path) => path.to_path_buf(),
+            Source::Bytes(_) => "a blob in memory".into(),
+        }
+    }
+
+    /// The error of a blob whose file cannot be read.
+    pub(crate) fn unreadable(&self, error: io::Error) -> Error {
+        Error::Io { path: self.place(), source: Arc::new(error) }
+    }
+
+    /// The error of a blob whose bytes do not have its digest.
+    pub(crate) fn changed(&self) -> Error {
+        Error::Changed { place: self.place().display().to_string(), digest: self.digest }
     }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use bazel_remote_apis::google::rpc;
 use prost::Message;
 use tokio::time::{Instant, sleep, timeout};
 use tonic::metadata::{
@@ -297,6 +298,12 @@ impl Calls {
         }
     }
 
+    /// The error of a server that lacks blobs.
+    pub fn lost(&self, attempt: &Attempt, method: Method, digests: Vec<Digest>, status: &Status) -> Error {
+        let message = self.server_message(attempt, status);
+        Error::Lost { endpoint: self.endpoint(), method, digests, message }
+    }
+
     /// The error of a server that takes connections and answers nothing.
     pub fn unanswered(&self, elapsed: Duration) -> Error {
         let failed = Box::new(Failed {
@@ -353,6 +360,12 @@ pub fn cut(text: &str) -> Status {
     let mut status = Status::unavailable(text);
     status.set_source(Arc::new(io::Error::new(io::ErrorKind::UnexpectedEof, text)));
     status
+}
+
+/// A status inside of a message, as if a call had ended with it.
+pub fn status(status: rpc::Status) -> Status {
+    let details = status.encode_to_vec();
+    Status::with_details(Code::from_i32(status.code), status.message, details.into())
 }
 
 /// The headers of every call.

@@ -11,7 +11,7 @@ use prost::bytes::Bytes;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
-use crate::batch_read::BatchReads;
+use crate::batches::BatchReads;
 use crate::batching::Batcher;
 use crate::call::Calls;
 use crate::capabilities::Capabilities;

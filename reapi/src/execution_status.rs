@@ -5,12 +5,12 @@
 
 use bazel_remote_apis::google::rpc;
 use tonic::{Code, Status};
+use tonic_types::{PreconditionViolation, StatusExt};
 
-use crate::call::{Attempt, Calls};
+use crate::call::{self, Attempt, Calls};
 use crate::digest::Digest;
 use crate::error::Error;
 use crate::method::Method;
-use crate::status_details;
 
 /// How an execution failed.
 pub enum ExecutionFailure {
@@ -22,7 +22,7 @@ pub enum ExecutionFailure {
 
 /// The status with which an operation ended.
 pub fn operation(status: rpc::Status) -> ExecutionFailure {
-    ExecutionFailure::Operation(status_details::status(status))
+    ExecutionFailure::Operation(call::status(status))
 }
 
 /// The error that the end of an execution stands for, or a status that is handled as that of any call.
@@ -37,11 +37,9 @@ pub fn meaning(
         ExecutionFailure::Call(status) => (status, false),
         ExecutionFailure::Operation(status) => (status, true),
     };
-    let message = calls.server_message(attempt, &status);
-    let lost =
-        |digests| Error::Lost { endpoint: calls.endpoint(), method, digests, message: message.clone() };
+    let lost = |digests| calls.lost(attempt, method, digests, &status);
     match status.code() {
-        Code::FailedPrecondition => match status_details::missing(&status) {
+        Code::FailedPrecondition => match missing(&status) {
             Some(digests) => Err(lost(digests)),
             None => Ok(status),
         },
@@ -50,10 +48,23 @@ pub fn meaning(
         // The server tried more than once before it ended the operation.
         Code::Internal if operation => Err(lost(Vec::new())),
         Code::DeadlineExceeded if operation => {
-            Err(Error::TimedOut { endpoint: calls.endpoint(), action, message: message.clone() })
+            let message = calls.server_message(attempt, &status);
+            Err(Error::TimedOut { endpoint: calls.endpoint(), action, message })
         }
         _ => Ok(status),
     }
+}
+
+/// The blobs that a failed precondition names as missing; `None` if it names something else too.
+fn missing(status: &Status) -> Option<Vec<Digest>> {
+    let Some(failure) = status.get_details_precondition_failure() else { return Some(Vec::new()) };
+    let digest = |violation: PreconditionViolation| {
+        // `blobs/HASH/SIZE`; servers put a hash function's or an instance's name around it.
+        let mut parts = violation.subject.rsplitn(3, '/');
+        let (size, hash) = (parts.next()?, parts.next()?);
+        format!("{hash}/{size}").parse().ok().filter(|_| violation.r#type == "MISSING")
+    };
+    failure.violations.into_iter().map(digest).collect()
 }
 
 /// The error of a call that was tried to the end.
@@ -66,5 +77,28 @@ pub fn after_last_try(error: Error) -> Error {
             message: failed.message,
         },
         error => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tonic_types::ErrorDetails;
+
+    use super::*;
+
+    #[test]
+    fn missing_blobs_are_found() {
+        let (one, other) = (Digest::of(b"one"), Digest::of(b"other"));
+        let subjects = [format!("blobs/{one}"), format!("blobs/{other}"), "property/ISA".to_owned()];
+        let found = |violations: &[(&str, &str)]| {
+            let violations =
+                violations.iter().map(|(kind, subject)| PreconditionViolation::new(*kind, *subject, ""));
+            let details = ErrorDetails::with_precondition_failure(violations.collect::<Vec<_>>());
+            missing(&Status::with_error_details(Code::FailedPrecondition, "", details))
+        };
+        assert_eq!(found(&[("MISSING", &subjects[0]), ("MISSING", &subjects[1])]), Some(vec![one, other]));
+        assert_eq!(found(&[]), Some(vec![]));
+        assert_eq!(found(&[("MISSING", &subjects[0]), ("PLATFORM", &subjects[2])]), None);
+        assert_eq!(missing(&Status::failed_precondition("")), Some(vec![]));
     }
 }

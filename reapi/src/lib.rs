@@ -33,8 +33,7 @@
 
 pub mod action;
 mod action_cache;
-mod batch_read;
-mod batch_update;
+mod batches;
 mod batching;
 pub mod blob;
 mod call;
@@ -55,7 +54,6 @@ pub mod options;
 mod retry;
 pub mod s3;
 pub mod statistics;
-mod status_details;
 mod stream_read;
 mod stream_slots;
 mod stream_write;

@@ -3,14 +3,13 @@
 //! A pure function of a status and of the attempts before. Knows nothing of channels.
 
 use std::error::Error as _;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::time::{Duration, Instant};
 
 use tonic::{Code, Status};
+use tonic_types::StatusExt;
 
 use crate::error::too_large;
-use crate::status_details;
 
 const FIRST: Duration = Duration::from_millis(50);
 const LONGEST: Duration = Duration::from_secs(3);
@@ -146,27 +145,15 @@ impl Retry {
         let left = self.limit.checked_sub(passed).filter(|left| !left.is_zero())?;
         let pause = FIRST.saturating_mul(1 << (self.tries - 1).min(16)).min(LONGEST);
         // The last try is at the end of the time, however long the pause would be.
-        Some(
-            status_details::retry_delay(status)
-                .unwrap_or_default()
-                .max(pause.mul_f64(0.5 + random() / 2.0))
-                .min(left),
-        )
+        let wish = status.get_details_retry_info().and_then(|info| info.retry_delay);
+        Some(wish.unwrap_or_default().max(pause.mul_f64(0.5 + fastrand::f64() / 2.0)).min(left))
     }
-}
-
-/// A number from 0 to 1.
-fn random() -> f64 {
-    (random_bits() >> 11) as f64 / (1_u64 << 53) as f64
-}
-
-/// Bits that differ each time, in every process: the standard library seeds hash maps from the system's random numbers.
-pub fn random_bits() -> u64 {
-    RandomState::new().build_hasher().finish()
 }
 
 #[cfg(test)]
 mod tests {
+    use tonic_types::ErrorDetails;
+
     use super::*;
 
     #[test]
@@ -211,6 +198,14 @@ mod tests {
         assert!(retry.again(RetryVerdict::Transport, &Status::unavailable(""), silence).is_some());
         let mut retry = Retry::new(silence);
         assert_eq!(retry.again(RetryVerdict::Transport, &Status::unavailable(""), silence), None);
+    }
+
+    #[test]
+    fn a_server_may_ask_for_time() {
+        let wish = ErrorDetails::with_retry_info(Some(Duration::from_secs(20)));
+        let status = Status::with_error_details(Code::Unavailable, "", wish);
+        let pause = Retry::new(Duration::from_secs(60)).again(RetryVerdict::Busy, &status, Duration::ZERO);
+        assert_eq!(pause, Some(Duration::from_secs(20)));
     }
 
     #[test]

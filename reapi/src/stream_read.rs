@@ -123,9 +123,7 @@ pub async fn read(
                 cut(&error.to_string()).into()
             }
             AttemptFailure::Status(status) if status.code() == Code::NotFound => {
-                let message = calls.server_message(&attempt, &status);
-                let endpoint = calls.endpoint();
-                return Err(Error::Lost { endpoint, method: METHOD, digests: vec![digest], message });
+                return Err(calls.lost(&attempt, METHOD, vec![digest], &status));
             }
             failure => failure,
         };

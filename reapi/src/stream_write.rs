@@ -4,7 +4,7 @@
 //! in the unit of its offset. `committed_size` may be the blob's size, the number of bytes that were sent, or -1.
 
 use std::future::Future;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -13,16 +13,15 @@ use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until};
 use tokio_stream::wrappers::ReceiverStream;
+use uuid::Uuid;
 
-use crate::batch_update::{changed, unreadable};
 use crate::blob::Blob;
 use crate::call::{Attempt, AttemptFailure, Calls, Pace, silent, stub};
 use crate::digest::Hasher;
 use crate::error::Error;
 use crate::method::Method;
-use crate::retry::random_bits;
 use crate::statistics::Statistics;
-use crate::zstd_stream::Compressor;
+use crate::zstd_stream;
 
 const METHOD: Method = Method::Write;
 /// Bytes of one message.
@@ -85,17 +84,7 @@ where
 /// A name for an upload that nobody else has.
 fn resource(calls: &Calls, blob: &Blob, compress: bool) -> String {
     let kind = if compress { "compressed-blobs/zstd" } else { "blobs" };
-    // A UUID of version 4 in form.
-    let (high, low) = (random_bits(), random_bits());
-    let uuid = format!(
-        "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
-        high >> 32,
-        high >> 16 & 0xffff,
-        high & 0xfff,
-        low >> 48 & 0x3fff | 0x8000,
-        low & 0xffff_ffff_ffff
-    );
-    calls.resource(&format!("uploads/{uuid}/{kind}/{}", blob.digest()))
+    calls.resource(&format!("uploads/{}/{kind}/{}", Uuid::new_v4(), blob.digest()))
 }
 
 /// Returns the bytes of an upload that the server has; `None` for all of it, 0 if the server does not know.
@@ -191,22 +180,16 @@ impl BlobReader {
     }
 
     fn pieces(&mut self, compress: bool) -> Result<(), Error> {
-        let failed = |blob: &Blob, error| unreadable(blob, error);
-        let mut reader = self.blob.reader().map_err(|error| failed(&self.blob, error))?;
-        let mut compressor = match compress {
-            true => Some(Compressor::new().map_err(|error| failed(&self.blob, error))?),
-            false => None,
-        };
+        let blob = self.blob.clone();
+        let failed = |error| blob.unreadable(error);
+        let mut reader = blob.reader().map_err(failed)?;
+        let mut encoder = compress.then(zstd_stream::encoder).transpose().map_err(failed)?;
         let mut skip = u64::try_from(self.offset).unwrap_or(0);
         let mut hasher = Hasher::default();
         let mut waiting = Vec::new();
-        while hasher.size() <= self.blob.digest().size {
+        while hasher.size() <= blob.digest().size {
             let mut piece = Vec::with_capacity(CHUNK);
-            reader
-                .by_ref()
-                .take(CHUNK as u64)
-                .read_to_end(&mut piece)
-                .map_err(|error| failed(&self.blob, error))?;
+            reader.by_ref().take(CHUNK as u64).read_to_end(&mut piece).map_err(failed)?;
             if piece.is_empty() {
                 break;
             }
@@ -218,19 +201,20 @@ impl BlobReader {
             {
                 return Ok(());
             }
-            match &mut compressor {
-                Some(compressor) => {
-                    compressor.push(&piece, &mut waiting).map_err(|error| failed(&self.blob, error))?
+            match &mut encoder {
+                Some(encoder) => {
+                    encoder.write_all(&piece).map_err(failed)?;
+                    waiting.append(encoder.get_mut());
                 }
                 None if waiting.is_empty() && known == 0 => waiting = piece,
                 None => waiting.extend_from_slice(&piece[known..]),
             }
         }
-        if hasher.finish() != self.blob.digest() {
-            return Err(changed(&self.blob));
+        if hasher.finish() != blob.digest() {
+            return Err(blob.changed());
         }
-        if let Some(compressor) = compressor {
-            compressor.finish(&mut waiting).map_err(|error| failed(&self.blob, error))?;
+        if let Some(encoder) = encoder {
+            waiting.append(&mut encoder.finish().map_err(failed)?);
         }
         self.message(waiting, true);
         Ok(())

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{Semaphore, watch};
 
-use crate::batch_update::BatchUpdates;
+use crate::batches::BatchUpdates;
 use crate::batching::Batcher;
 use crate::blob::Blob;
 use crate::call::Calls;
