@@ -9,6 +9,7 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
+use std::time::Instant;
 
 use distlto_commands::distribute::linker::ParentLinker;
 use distlto_executor::cancel::cancel_on_signals;
@@ -16,7 +17,8 @@ use distlto_executor::execute::process::{Child, Command, Spawner};
 use distlto_executor::execute::spawn::PLAIN;
 use distlto_executor::run::{self, NoHooks};
 use distlto_planner::dtlto::{self, cost};
-use distlto_record::progress::{PlainProgress, Style};
+use distlto_record::progress::recorded::Recorded;
+use distlto_record::progress::{Style, TextProgress};
 
 /// Starts commands through other ones.
 struct Launcher {
@@ -50,7 +52,8 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
     // The costliest job begins first; without costs they run in the order of the link line.
     cost::set_costs(&mut file, None);
 
-    let progress = PlainProgress::new(io::stderr(), Style::default());
+    let recorded = Recorded::new(Instant::now()).shared();
+    let progress = TextProgress::log(recorded, Style::default(), io::stderr());
     let mut options = run::RunOptions::new(&launcher, &cancel, &progress);
     options.jobs = jobs;
     let report = run::run(&file.graph, &file.jobs, &options, &NoHooks);

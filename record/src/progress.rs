@@ -1,27 +1,23 @@
-//! The events of a run while it lasts. One trait; a plain, a terminal and a JSON backend.
+//! The events of a run while it lasts. One trait; texts for people, and JSON lines.
 //!
 //! All calls come from one thread, in order, so no two texts mix. Knows nothing of scheduling.
 
 mod eta;
 mod json;
 mod line;
-mod plain;
 pub mod recorded;
 pub mod reporter;
-mod terminal;
+mod shell;
 pub mod text;
-mod ticker;
 
 use std::io::Write;
 use std::time::{Duration, Instant};
 
 use distlto_planner::graph::{ActionId, ActionKind};
-use distlto_prepare::exit;
 
 pub use json::JsonProgress;
-pub use plain::PlainProgress;
 pub use reporter::{Profile, Reporter};
-pub use terminal::TerminalProgress;
+pub use shell::TextProgress;
 
 use crate::action::{ActionRecord, EngineTimes};
 use crate::report::summary::Summary;
@@ -171,28 +167,8 @@ pub struct Style {
     pub quiet: bool,
 }
 
-/// A failure as lines for a person: the compiler's words, the cause, the remedy, the command to repeat it.
-fn failure_text(failure: &Failure) -> String {
-    let mut text = text::whole_lines(&failure.stderr).into_owned();
-    text.push_str(&exit::text(&failure.cause));
-    if !failure.command.is_empty() {
-        text.push_str(&format!("  repeat: {}\n", failure.command));
-    }
-    text
-}
-
-/// Why an action starts again, as a line for a person.
-fn again_text(cause: &str) -> String {
-    format!("note: {}; it is tried again with no other job running\n", text::printable(cause))
-}
-
-/// Why an action was executed anew, as a line for a person.
-fn retried_text(text: &str) -> String {
-    format!("distlto: warning: {}\n", text::printable(text))
-}
-
 /// Writes a whole text at once. A reader that has gone away (a closed pipe) is no reason to end a build.
-fn put(out: &mut impl Write, text: &str) {
+fn put(out: &mut (impl Write + ?Sized), text: &str) {
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 

@@ -4,14 +4,16 @@ use std::cell::{Cell, RefCell};
 use std::fs;
 use std::io::{self, Read, Write};
 use std::process::Command;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use distlto_executor::cancel::Cancel;
 use distlto_executor::run::{Hooks, Made, NoHooks, RunOptions, run};
 use distlto_executor::schedule::Policy;
 use distlto_executor::schedule::tokens::JobSlots;
 use distlto_planner::graph::{ActionGraph, ActionId};
-use distlto_record::progress::{JsonProgress, PlainProgress, Progress, Style};
+use distlto_record::progress::recorded::Recorded;
+use distlto_record::progress::{JsonProgress, Progress, Style, TextProgress};
 use distlto_record::report::Failure;
 use serde_json::Value;
 
@@ -118,11 +120,11 @@ fn what_a_failure_keeps_from_starting_is_abandoned() {
 }
 
 #[derive(Default, Clone)]
-struct Shared(Rc<RefCell<Vec<u8>>>);
+struct Shared(Arc<Mutex<Vec<u8>>>);
 
 impl Write for Shared {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.borrow_mut().write(bytes)
+        self.0.lock().unwrap().write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -145,7 +147,7 @@ fn told(make: impl Fn(Shared) -> Box<dyn Progress>) -> String {
         ..link.options(&cancel)
     };
     run(&graph, &wanted, &options, &NoHooks);
-    let text = String::from_utf8(out.0.borrow().clone()).unwrap();
+    let text = String::from_utf8(out.0.lock().unwrap().clone()).unwrap();
     text.replace(link.place.path().to_str().unwrap(), "PLACE")
 }
 
@@ -167,7 +169,10 @@ fn json_events() {
 
 #[test]
 fn plain_lines_are_whole_and_few() {
-    let text = told(|out| Box::new(PlainProgress::new(out, Style::default())));
+    let text = told(|out| {
+        let recorded = Recorded::new(Instant::now()).shared();
+        Box::new(TextProgress::log(recorded, Style::default(), out))
+    });
     let lines: Vec<_> = text.lines().collect();
     let expected = [
         "error: why",

@@ -22,8 +22,7 @@ use distlto_prepare::warning::warn;
 use distlto_prepare::write::write_atomically;
 
 use super::recorded::{Recorded, SharedRecord};
-use super::ticker::Ticker;
-use super::{JsonProgress, Phase, PlainProgress, Progress, ProgressEvent, Style, TerminalProgress};
+use super::{JsonProgress, Phase, Progress, ProgressEvent, Style, TextProgress};
 use crate::action::ActionRecord;
 use crate::cause::FailureCause;
 use crate::report::Counts;
@@ -67,7 +66,6 @@ pub struct Reporter {
     /// Of all runs so far.
     counts: Mutex<Option<Counts>>,
     concluded: AtomicBool,
-    ticker: Option<Ticker>,
 }
 
 impl Reporter {
@@ -85,14 +83,13 @@ impl Reporter {
         let mut recorded = Recorded::new(Instant::now());
         recorded.run = begun(profile.program);
         let recorded = recorded.shared();
-        let logs = !style.json && !style.verbose && !style.quiet;
+        let log_lines = || TextProgress::log(recorded.clone(), style, io::stderr());
         let inner: Box<dyn Progress + Send> = match style {
             Style { json: true, .. } => Box::new(JsonProgress::new(io::stdout())),
-            _ if logs && draws() => Box::new(TerminalProgress::new(recorded.clone())),
-            _ => Box::new(PlainProgress::new(io::stderr(), style)),
+            Style { verbose: true, .. } | Style { quiet: true, .. } => Box::new(log_lines()),
+            _ if draws() => Box::new(TextProgress::terminal(recorded.clone())),
+            _ => Box::new(log_lines().every(PERIOD, profile.program)),
         };
-        let ticker =
-            (logs && !draws()).then(|| Ticker::new(recorded.clone(), profile.program, PERIOD, io::stderr()));
         Ok(Self {
             profile,
             style,
@@ -102,7 +99,6 @@ impl Reporter {
             trace: trace.map(Path::to_owned),
             counts: Mutex::default(),
             concluded: AtomicBool::new(false),
-            ticker,
         })
     }
 
@@ -176,9 +172,6 @@ impl Reporter {
         if self.concluded.swap(true, Ordering::Relaxed) {
             return;
         }
-        if let Some(ticker) = &self.ticker {
-            ticker.stop();
-        }
         let recorded = lock(&self.recorded);
         let now = recorded.since(Instant::now());
         let mut summary = Summary::of(&recorded.run, now);
@@ -187,7 +180,8 @@ impl Reporter {
         if let Some(graph) = graph.filter(|_| self.style.json || self.style.verbose || self.log.is_some()) {
             fill_imports(&mut summary, graph, directory);
         }
-        if let Some(counts) = lock(&self.counts).take() {
+        let counts = lock(&self.counts).take();
+        if let Some(counts) = counts {
             let event = ProgressEvent::Concluded(counts, &summary);
             if self.style.json {
                 lock(&self.inner).report(event);
@@ -226,7 +220,7 @@ impl Reporter {
     }
 
     /// Adds up the counts of a run that ended, and shows them.
-    fn ended(&self, counts: Counts, wall: Duration) {
+    fn ended(&self, inner: &dyn Progress, counts: Counts, wall: Duration) {
         let mut all = lock(&self.counts);
         let sum = all.unwrap_or_default() + counts;
         *all = Some(sum);
@@ -239,7 +233,7 @@ impl Reporter {
             Counts { done: counts.done, ..Counts::default() }
         };
         if !self.style.json && (failed || !self.style.verbose) {
-            lock(&self.inner).report(ProgressEvent::Ended(shown, wall));
+            inner.report(ProgressEvent::Ended(shown, wall));
         }
     }
 }
@@ -302,31 +296,29 @@ impl Drop for Reporter {
 
 impl Progress for Reporter {
     fn report(&self, event: ProgressEvent<'_>) {
-        let is_news = match event {
-            ProgressEvent::Phase(phase) => phase.end.is_none() || !lock(&self.recorded).is_known(phase),
+        let now = Instant::now();
+        // Locked first: events are shown in the order in which they are recorded.
+        let inner = lock(&self.inner);
+        let mut recorded = lock(&self.recorded);
+        // A phase that is reported only after its end was never drawn.
+        let was_drawn = match event {
+            ProgressEvent::Phase(phase) => phase.end.is_none() || recorded.is_known(phase),
             _ => true,
         };
-        lock(&self.recorded).report(event, Instant::now());
+        recorded.report(event, now);
+        drop(recorded);
         match event {
-            ProgressEvent::Ended(counts, wall) => self.ended(counts, wall),
-            ProgressEvent::Printed(_) => lock(&self.inner).report(event),
-            ProgressEvent::Phase(phase) => {
-                // A phase that is reported only after its end was never drawn.
-                if !(is_news && phase.end.is_some() && !self.style.json) {
-                    lock(&self.inner).report(event);
-                }
-                self.log(event);
+            ProgressEvent::Ended(counts, wall) => return self.ended(&**inner, counts, wall),
+            ProgressEvent::Noted(text) if self.style.verbose && !self.style.json => {
+                say(format_args!("{}: note: {text}", self.profile.program));
             }
-            _ => {
-                if let ProgressEvent::Noted(text) = event
-                    && self.style.verbose
-                    && !self.style.json
-                {
-                    say(format_args!("{}: note: {text}", self.profile.program));
-                }
-                lock(&self.inner).report(event);
-                self.log(event);
-            }
+            _ => {}
+        }
+        if was_drawn || self.style.json {
+            inner.report(event);
+        }
+        if !matches!(event, ProgressEvent::Printed(_)) {
+            self.log(event);
         }
     }
 }
