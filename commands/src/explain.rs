@@ -7,7 +7,6 @@ mod edit;
 mod functions;
 mod miss;
 
-use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use clap::Args;
@@ -20,8 +19,8 @@ use distlto_prepare::regular;
 use distlto_prepare::text::printable;
 use distlto_prepare::write::to_standard_output;
 use distlto_record::action::{ActionRecord, ActionStatus};
-use distlto_record::inspect::{Inspection, counted};
-use distlto_record::progress::text::human;
+use distlto_record::inspect::Inspection;
+use distlto_record::progress::text::{counted, human_us};
 use distlto_record::run::RunRecord;
 use serde_json::json;
 
@@ -138,7 +137,7 @@ impl<'a> ExplainedModule<'a> {
         let mut text = format!(
             "{}: {}, and {} imported from {}\n",
             printable(&facts.label),
-            counted(facts.own_instructions as usize, "instruction"),
+            counted(facts.own_instructions, "instruction"),
             facts.imported_instructions,
             counted(self.imports.len(), "module")
         );
@@ -147,8 +146,8 @@ impl<'a> ExplainedModule<'a> {
         text.extend(note.map(|note| format!("{}\n", printable(&note))));
         for (label, counts) in self.imports.iter().take(SHOWN) {
             let what = counts.map_or_else(String::new, |(functions, instructions)| {
-                let functions = counted(functions as usize, "function");
-                format!(": {functions}, {}", counted(instructions as usize, "instruction"))
+                let functions = counted(functions, "function");
+                format!(": {functions}, {}", counted(instructions, "instruction"))
             });
             text += &format!("imports from {}{what}\n", printable(label));
         }
@@ -160,7 +159,7 @@ impl<'a> ExplainedModule<'a> {
         text += &more(importers.len());
         text += &format!("an edit of it runs {}", counted(importers.len() + 1, "backend"));
         if self.edit_us() > 0 {
-            text += &format!(", {} of processor time", human(Duration::from_micros(self.edit_us())));
+            text += &format!(", {} of processor time", human_us(self.edit_us()));
         }
         text + ", if what it exports to them stays; `distlto link --dry-run` says it exactly\n"
     }

@@ -7,7 +7,6 @@ mod file;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use clap::Args;
@@ -19,7 +18,7 @@ use distlto_prepare::kind::{Kind, classify_file};
 use distlto_prepare::text::printable;
 use distlto_prepare::write::to_standard_output;
 use distlto_record::inspect::{Inspection, ModuleFacts};
-use distlto_record::progress::text::{human, size};
+use distlto_record::progress::text::{human_us, size};
 
 use crate::link_description::{LinkDescription, LinkDescriptionError};
 
@@ -131,7 +130,7 @@ impl InspectArgs {
             "time", "memory", "instructions", "imported", "imports", "importers"
         );
         for module in modules {
-            let time = module.cpu_us.map_or_else(|| "-".to_owned(), |us| human(Duration::from_micros(us)));
+            let time = module.cpu_us.map_or_else(|| "-".to_owned(), human_us);
             let memory = module.peak_memory.map_or_else(|| "-".to_owned(), size);
             let ModuleFacts { label, own_instructions, imported_instructions, imports, importers, .. } =
                 module;

@@ -4,14 +4,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::time::Duration;
 
 use distlto_prepare::text::printable;
 use serde::Serialize;
 
-use crate::action::{ActionRecord, ActionStatus};
-use crate::inspect::{changed, counted, same_imports};
-use crate::progress::text::human;
+use crate::action::ActionRecord;
+use crate::inspect::{changed, same_imports};
+use crate::progress::text::{counted, human_us};
 use crate::run::RunRecord;
 
 /// The version of the JSON.
@@ -109,12 +108,11 @@ impl Runs {
     fn of(old: &RunRecord, new: &RunRecord) -> Self {
         let both = [old, new];
         let ran =
-            |run: &RunRecord| run.backends().filter(|action| action.result == ActionStatus::Done).count();
+            |run: &RunRecord| run.done_backends().count();
         let cpu = |run: &RunRecord| {
             run.backends().flat_map(|action| [action.took.cpu_us, action.took.import_cpu_us]).flatten().sum()
         };
-        let done = || new.backends().filter(|action| action.result == ActionStatus::Done);
-        let why = done().map(|action| {
+        let why = new.done_backends().map(|action| {
             (action.label.clone(), action.why.iter().map(ToString::to_string).collect::<Vec<_>>())
         });
         let label = |action: &ActionRecord| action.label.clone();
@@ -147,7 +145,6 @@ impl fmt::Display for Difference {
             let same = self.modules_gained.is_empty() && self.modules_lost.is_empty();
             return if same { writeln!(out, "the same modules") } else { Ok(()) };
         };
-        let time = |us: u64| human(Duration::from_micros(us));
         writeln!(
             out,
             "{} ran{}{}; the run before ran {}{}",
@@ -162,10 +159,10 @@ impl fmt::Display for Difference {
         writeln!(
             out,
             "wall {} -> {}, processor time of backends {} -> {}",
-            time(wall_us[0]),
-            time(wall_us[1]),
-            time(cpu_us[0]),
-            time(cpu_us[1])
+            human_us(wall_us[0]),
+            human_us(wall_us[1]),
+            human_us(cpu_us[0]),
+            human_us(cpu_us[1])
         )?;
         tools_changed.iter().try_for_each(|role| writeln!(out, "the {role} is another one"))?;
         let mut reasons: BTreeMap<String, usize> = BTreeMap::new();

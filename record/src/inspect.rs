@@ -7,14 +7,13 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::fmt;
-use std::time::Duration;
 
 use distlto_planner::graph::ActionKind;
 use distlto_prepare::text::printable;
 use serde::Serialize;
 
 use crate::action::{ActionRecord, ActionStatus, OutputRecord};
-use crate::progress::text::{human, size};
+use crate::progress::text::{counted, human_us, size};
 use crate::report::Origin;
 use crate::run::RunRecord;
 
@@ -171,7 +170,7 @@ impl Inspection {
             let code = run.exit_code.map_or_else(String::new, |code| format!(" with exit code {code}"));
             text.push_str(&format!(
                 "the last run ended{code} after {}: {} of {} backends ran{}{}\n",
-                time(run.wall_us),
+                human_us(run.wall_us),
                 run.ran,
                 self.modules.len(),
                 same_imports(run.same_imports),
@@ -200,7 +199,7 @@ pub fn linker_time(run: &RunRecord) -> Option<u64> {
 /// Returns the backends that ran and wrote another object than before; `None` where no earlier object is known.
 pub fn changed(run: &RunRecord) -> Option<Vec<&ActionRecord>> {
     let done: Vec<&ActionRecord> =
-        run.backends().filter(|action| action.result == ActionStatus::Done).collect();
+        run.done_backends().collect();
     let known =
         done.is_empty() || done.iter().any(|action| action.outputs.iter().any(|out| out.before.is_some()));
     let is_other = |out: &OutputRecord| out.before.is_some() && out.before != out.after;
@@ -210,7 +209,7 @@ pub fn changed(run: &RunRecord) -> Option<Vec<&ActionRecord>> {
 
 impl LastRun {
     fn of(run: &RunRecord) -> Self {
-        let ran = || run.backends().filter(|action| action.result == ActionStatus::Done);
+        let ran = || run.done_backends();
         Self {
             begun_ms: run.begun_ms,
             wall_us: run.wall_us,
@@ -253,15 +252,6 @@ pub fn longest_first(mut times: Vec<u64>, workers: usize) -> u64 {
     free.into_iter().map(|Reverse(end)| end).max().unwrap_or(0)
 }
 
-fn time(microseconds: u64) -> String {
-    human(Duration::from_micros(microseconds))
-}
-
-/// `1 module`, `2 modules`.
-pub fn counted(number: usize, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
-}
-
 /// Says how many objects were kept that import the same.
 pub fn same_imports(number: usize) -> String {
     match number {
@@ -300,21 +290,21 @@ impl Inspection {
         writeln!(
             out,
             "all backends take {} of processor time, the linker {}; the longest backend is {}, {}",
-            time(work),
-            self.linker_us.map_or_else(|| "an unknown time".to_owned(), |us| format!("{} alone", time(us))),
+            human_us(work),
+            self.linker_us.map_or_else(|| "an unknown time".to_owned(), |us| format!("{} alone", human_us(us))),
             printable(&longest.label),
-            time(most)
+            human_us(most)
         )?;
         writeln!(
             out,
             "no number of workers helps beyond about {}: the linker and {} take {} then, of which the backend is {} %",
             took.div_ceil(most.max(1)).max(1),
             printable(&longest.label),
-            time(most + linker),
+            human_us(most + linker),
             most * 100 / (most + linker).max(1)
         )?;
         let list: Vec<String> =
-            self.workers.iter().map(|(workers, us)| format!("{workers}: {}", time(*us))).collect();
+            self.workers.iter().map(|(workers, us)| format!("{workers}: {}", human_us(*us))).collect();
         writeln!(out, "a link of everything by number of workers: {}", list.join(", "))
     }
 
@@ -326,12 +316,12 @@ impl Inspection {
             let ModuleFacts { label, importers, .. } = &self.modules[number];
             let runs: Vec<&ModuleFacts> = self.edit_runs(number).collect();
             let cost: u64 = runs.iter().filter_map(|module| module.cpu_us).sum();
-            let cost = if cost > 0 { format!(", {} of processor time", time(cost)) } else { String::new() };
+            let cost = if cost > 0 { format!(", {} of processor time", human_us(cost)) } else { String::new() };
             writeln!(
                 out,
                 "hub: {} is imported by {}; an edit of it runs {}{cost}",
                 printable(label),
-                counted(*importers as usize, "module"),
+                counted(*importers, "module"),
                 counted(runs.len(), "backend"),
             )?;
         }

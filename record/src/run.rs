@@ -237,6 +237,11 @@ impl RunRecord {
         self.started().filter(|action| action.kind == ActionKind::Opt)
     }
 
+    /// Those of them that ended with an object, made or found.
+    pub fn done_backends(&self) -> impl Iterator<Item = &ActionRecord> {
+        self.backends().filter(|action| action.result == ActionStatus::Done)
+    }
+
     /// Returns how long at least one backend was on its worker, in microseconds.
     pub fn backends_us(&self) -> u64 {
         let mut intervals: Vec<Interval> =

@@ -6,12 +6,11 @@ use std::collections::BTreeMap;
 use std::iter::Sum;
 use std::ops::AddAssign;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::action::ActionStatus;
-use crate::progress::text::{human, size};
+use crate::progress::text::{counted, human_us, size};
 use crate::report::summary::Summary;
 use crate::run::{EngineUse, Lookups, RunRecord};
 use crate::why;
@@ -225,14 +224,14 @@ impl UsageTotals {
             return self.passed_through.iter().map(passed).collect::<Vec<_>>().join("; ");
         }
         let mut text =
-            format!("{} in {}: ", counted(self.links, "link"), human(Duration::from_micros(self.elapsed_us)));
+            format!("{} in {}: ", counted(self.links, "link"), human_us(self.elapsed_us));
         text.push_str(&format!("{} ran", counted(ran + remote, "backend")));
         if remote > 0 {
             text.push_str(&format!(", {remote} of them on the engine"));
         }
         text.push_str(&format!(", {} found", counted(cached + kept, "object")));
         if spared_us > 0 {
-            text.push_str(&format!(" ({} spared)", human(Duration::from_micros(spared_us))));
+            text.push_str(&format!(" ({} spared)", human_us(spared_us)));
         }
         if imports_only > 0 {
             text.push_str(&format!("; {imports_only} ran as imports changed"));
@@ -254,8 +253,7 @@ impl UsageTotals {
         }
         let costly = |usage: &&ServerUsage| usage.lookups.waited_us > usage.lookups.spared_us + TOLERATED_US;
         for (server, ServerUsage { lookups, .. }) in self.servers.iter().filter(|(_, usage)| costly(usage)) {
-            let [waited, spared] =
-                [lookups.waited_us, lookups.spared_us].map(Duration::from_micros).map(human);
+            let [waited, spared] = [lookups.waited_us, lookups.spared_us].map(human_us);
             text.push_str(&format!("; {server} was waited for {waited} and spared {spared}"));
         }
         text
@@ -263,7 +261,6 @@ impl UsageTotals {
 
     /// A table for people.
     pub fn table(&self) -> String {
-        let time = |us| human(Duration::from_micros(us));
         let counts = self.counts;
         let passed: u64 = self.passed_through.values().sum();
         let mut rows = vec![
@@ -278,9 +275,9 @@ impl UsageTotals {
             ("  as only imports had changed", counts.imports_only.to_string()),
             ("objects found by the linker's key", counts.kept.to_string()),
             ("objects found by content", counts.cached.to_string()),
-            ("time of links, summed", time(counts.wall_us)),
-            ("time with a link", time(self.elapsed_us)),
-            ("time of backends spared", time(counts.spared_us)),
+            ("time of links, summed", human_us(counts.wall_us)),
+            ("time with a link", human_us(self.elapsed_us)),
+            ("time of backends spared", human_us(counts.spared_us)),
         ];
         let reasons: Vec<String> = self.passed_through.keys().map(|why| format!("  {why}")).collect();
         if !reasons.is_empty() {
@@ -297,8 +294,8 @@ impl UsageTotals {
                     ("  objects found", lookups.found.to_string()),
                     ("  received", size(*bytes_down)),
                     ("  sent", size(*bytes_up)),
-                    ("  time waited", time(lookups.waited_us)),
-                    ("  time of backends spared", time(lookups.spared_us)),
+                    ("  time waited", human_us(lookups.waited_us)),
+                    ("  time of backends spared", human_us(lookups.spared_us)),
                 ]
             })
             .collect();
@@ -308,10 +305,6 @@ impl UsageTotals {
             .map(|(name, value)| format!("{name:width$}  {value}").trim_end().to_owned() + "\n")
             .collect()
     }
-}
-
-fn counted(number: u64, noun: &str) -> String {
-    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

@@ -4,11 +4,10 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::time::Duration;
 
 use distlto_prepare::text::printable;
-use distlto_record::inspect::{Inspection, ModuleFacts, counted, linker_time, longest_first};
-use distlto_record::progress::text::human;
+use distlto_record::inspect::{Inspection, ModuleFacts, linker_time, longest_first};
+use distlto_record::progress::text::{counted, human_us};
 use serde::Serialize;
 
 use super::{SHOWN, counts, more, shard_of};
@@ -81,14 +80,13 @@ impl Edit {
 
 impl fmt::Display for Edit {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let time = |us: u64| human(Duration::from_micros(us));
         let runs = counted(self.backends.len(), "backend");
         write!(out, "{}: an edit of it runs {runs}", printable(&self.module))?;
         let known = self.backends.iter().filter(|one| one.cpu_us.is_some()).count();
         match known {
             0 => write!(out, ", whose times no run has left")?,
             _ => {
-                let (cpu, wall) = (time(self.cpu_us), time(self.wall_us));
+                let (cpu, wall) = (human_us(self.cpu_us), human_us(self.wall_us));
                 write!(out, ": {cpu} of processor time, about {wall} with {} at once", self.jobs)?;
             }
         }
@@ -96,7 +94,7 @@ impl fmt::Display for Edit {
             write!(out, " (times are known of {known})")?;
         }
         match self.linker_us {
-            Some(us) => writeln!(out, "; then the linker, which took {}", time(us))?,
+            Some(us) => writeln!(out, "; then the linker, which took {}", human_us(us))?,
             None => writeln!(out)?,
         }
         writeln!(
@@ -108,12 +106,12 @@ impl fmt::Display for Edit {
             let takes = match (functions, instructions) {
                 _ if *module == self.module => "  the module itself".to_owned(),
                 (Some(functions), Some(instructions)) => {
-                    let functions = counted(usize::try_from(*functions).unwrap_or(usize::MAX), "function");
+                    let functions = counted(*functions, "function");
                     format!("  takes {functions} of {instructions} instructions from it")
                 }
                 _ => String::new(),
             };
-            let took = cpu_us.map_or_else(|| "-".to_owned(), time);
+            let took = cpu_us.map_or_else(|| "-".to_owned(), human_us);
             writeln!(out, "{took:>10}  {}{takes}", printable(module))?;
         }
         out.write_str(&more(self.backends.len()))

@@ -11,7 +11,7 @@ use distlto_prepare::archive::NamedMembers;
 use distlto_prepare::input::Input;
 use distlto_prepare::kind::{Kind, bitcode_of, classify};
 use distlto_prepare::text::printable;
-use distlto_record::inspect::counted;
+use distlto_record::progress::text::counted;
 use serde::Serialize;
 
 use super::InspectArgs;
@@ -211,7 +211,7 @@ impl FileModuleFacts {
         let known = |text: &String| if text.is_empty() { "unknown".to_owned() } else { text.clone() };
         let instructions = self.instructions.map_or_else(
             || "an unknown number of instructions".to_owned(),
-            |number| counted(usize::try_from(number).unwrap_or(usize::MAX), "instruction"),
+            |number| counted(number, "instruction"),
         );
         let hash = if self.has_hash { "" } else { "; it records no hash of its content" };
         let (source, target) = (known(&self.source), known(&self.target));

@@ -6,7 +6,6 @@
 
 use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::Duration;
 
 use distlto_executor::schedule::estimate::Estimates;
 use distlto_executor::schedule::history::History;
@@ -16,7 +15,7 @@ use distlto_prepare::io_error::IoError;
 use distlto_prepare::write::to_standard_output;
 use distlto_record::action::{ActionRecord, ActionStatus};
 use distlto_record::inspect;
-use distlto_record::progress::text::human;
+use distlto_record::progress::text::human_us;
 use distlto_record::progress::{Profile, Reporter, Style};
 use distlto_record::run;
 use distlto_record::why::{self, Change};
@@ -156,14 +155,14 @@ impl DryRun<'_> {
             let why = |why: &[Change]| why.iter().map(Change::to_string).collect::<Vec<_>>().join("; ");
             let row = |backend: &WouldRun<'_>| Row {
                 weight: backend.cpu_us,
-                takes: time(backend.cpu_us),
+                takes: human_us(backend.cpu_us),
                 what: backend.label.clone(),
                 why: why(backend.why),
             };
             text += &lines(self.would_run.iter().map(row).collect());
             text += &format!("{} of {} backends would run", self.would_run.len(), self.backends);
             if !self.would_run.is_empty() {
-                let (wall, cpu) = (time(self.wall_us), time(self.cpu_us));
+                let (wall, cpu) = (human_us(self.wall_us), human_us(self.cpu_us));
                 text += &format!(", for about {wall} with {} at once ({cpu} of processor time)", self.jobs);
             }
             let may_be_kept = self.would_run.iter().filter(|backend| backend.may_be_kept).count();
@@ -171,14 +170,10 @@ impl DryRun<'_> {
                 text += &format!("; {may_be_kept} of them keep their objects if they import the same");
             }
             text +=
-                &self.linker_us.map_or_else(String::new, |us| format!("; the linker took {} last", time(us)));
+                &self.linker_us.map_or_else(String::new, |us| format!("; the linker took {} last", human_us(us)));
         }
         to_standard_output((text + "\n").as_bytes())
     }
-}
-
-fn time(microseconds: u64) -> String {
-    human(Duration::from_micros(microseconds))
 }
 
 /// Returns the time of the linker's own steps in the last recorded link, in microseconds; none if that link failed.

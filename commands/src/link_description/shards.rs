@@ -19,7 +19,8 @@ use distlto_planner::words::shell_line;
 use distlto_prepare::input::Input;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::kind::{Kind, classify_file};
-use distlto_record::inspect::{KnownModule, counted};
+use distlto_record::inspect::KnownModule;
+use distlto_record::progress::text::counted;
 
 use super::files::Listing;
 use super::{LinkDescription, LinkDescriptionError};

@@ -3,7 +3,6 @@
 //! Pure.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use distlto_planner::words::shell_line;
 use distlto_prepare::text::printable;
@@ -11,7 +10,7 @@ use serde::Serialize;
 
 use crate::action::{ActionRecord, ActionStatus};
 use crate::inspect::{Inspection, linker_time};
-use crate::progress::text::human;
+use crate::progress::text::human_us;
 use crate::report::Origin;
 use crate::report::summary::Summary;
 use crate::run::RunRecord;
@@ -59,10 +58,10 @@ fn tile(name: &'static str, value: String, detail: String) -> Tile {
 fn time(run: &RunRecord) -> Tile {
     let detail = match (run.exit_code, linker_time(run)) {
         (Some(code), _) if code != 0 => format!("failed with exit code {code}"),
-        (_, Some(us)) => format!("{} without a backend", micros(us)),
+        (_, Some(us)) => format!("{} without a backend", human_us(us)),
         _ => String::new(),
     };
-    tile("time", micros(run.wall_us), detail)
+    tile("time", human_us(run.wall_us), detail)
 }
 
 fn backends(run: &RunRecord, summary: &Summary, modules: usize) -> Tile {
@@ -90,7 +89,7 @@ fn found(run: &RunRecord, summary: &Summary) -> Tile {
     ];
     let kinds: Vec<String> =
         kinds.iter().filter(|(count, _)| *count > 0).map(|(count, kind)| format!("{count} {kind}")).collect();
-    let spared = (counts.spared_us > 0).then(|| format!("{} spared", micros(counts.spared_us)));
+    let spared = (counts.spared_us > 0).then(|| format!("{} spared", human_us(counts.spared_us)));
     let detail: Vec<String> = spared.into_iter().chain(kinds).collect();
     tile("objects found", (counts.kept + counts.cached).to_string(), detail.join("; "))
 }
@@ -98,7 +97,7 @@ fn found(run: &RunRecord, summary: &Summary) -> Tile {
 /// Returns the backend that was on its worker longest.
 fn slowest(run: &RunRecord) -> Option<Tile> {
     let longest = ran(run).max_by_key(|action| action.worked_us(run.wall_us))?;
-    let tile = tile("slowest backend", micros(longest.worked_us(run.wall_us)), short(&longest.label));
+    let tile = tile("slowest backend", human_us(longest.worked_us(run.wall_us)), short(&longest.label));
     Some(Tile { module: Some(printable(&longest.label).into_owned()), ..tile })
 }
 
@@ -125,10 +124,6 @@ fn ran(run: &RunRecord) -> impl Iterator<Item = &ActionRecord> {
     let is_ran =
         |action: &&ActionRecord| action.result == ActionStatus::Done && action.took.origin == Origin::Ran;
     run.backends().filter(is_ran)
-}
-
-fn micros(us: u64) -> String {
-    human(Duration::from_micros(us))
 }
 
 #[cfg(test)]

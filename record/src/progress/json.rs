@@ -30,7 +30,7 @@ use serde_json::{Value, json};
 
 use super::{Plan, Progress, ProgressEvent, put};
 use crate::report::summary::Summary;
-use crate::report::{Counts, Origin};
+use crate::report::Counts;
 
 /// The version of the events.
 pub const VERSION: u32 = 1;
@@ -87,7 +87,7 @@ impl<W: Write> Progress for JsonProgress<W> {
                 "finish",
                 json!({
                     "id": step.id, "kind": step.kind.name(), "label": step.label, "lane": step.lane,
-                    "origin": origin(measured.origin),
+                    "origin": measured.origin,
                     "wall_ms": milliseconds(measured.wall), "cpu_ms": measured.cpu.map(milliseconds),
                     "peak_memory": measured.peak_memory, "warnings": warnings,
                 }),
@@ -168,15 +168,6 @@ fn details(summary: &Summary) -> Value {
         "memory_in_use": summary.memory_in_use, "memory_budget": summary.memory_budget,
         "expensive": expensive.collect::<Vec<_>>(),
     })
-}
-
-fn origin(origin: Origin) -> &'static str {
-    match origin {
-        Origin::Ran => "ran",
-        Origin::Cache => "cache",
-        Origin::UpToDate => "up-to-date",
-        Origin::SameImports => "same-imports",
-    }
 }
 
 fn milliseconds(duration: Duration) -> u64 {

@@ -26,6 +26,17 @@ pub fn human(duration: Duration) -> String {
     }
 }
 
+/// The same of microseconds.
+pub fn human_us(microseconds: u64) -> String {
+    human(Duration::from_micros(microseconds))
+}
+
+/// `1 module`, `2 modules`.
+pub fn counted(number: impl TryInto<u64>, noun: &str) -> String {
+    let number = number.try_into().unwrap_or(u64::MAX);
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
 /// `12 s`, `3 min 20 s`, `2 h 5 min`: an estimate needs no more digits.
 pub(crate) fn about(duration: Duration) -> String {
     let seconds = duration.as_secs_f64().ceil() as u64;

@@ -3,10 +3,9 @@
 //! Pure arithmetic over the record. Knows nothing of servers.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
-use crate::action::{ActionStatus, EngineTimes};
-use crate::progress::text::{human, printable, size};
+use crate::action::EngineTimes;
+use crate::progress::text::{human_us, printable, size};
 use crate::run::RunRecord;
 
 /// How many workers are shown.
@@ -32,7 +31,7 @@ pub struct EngineSummary {
 impl EngineSummary {
     pub(super) fn of(record: &RunRecord) -> Option<Self> {
         let mut all = Self::default();
-        for action in record.backends().filter(|action| action.result == ActionStatus::Done) {
+        for action in record.done_backends() {
             let (Some(worker), Some(times)) = (&action.worker, action.engine) else { continue };
             *all.workers.entry(worker.clone()).or_default() += 1;
             all.times.uploading_us += times.uploading_us;
@@ -50,7 +49,6 @@ impl EngineSummary {
     }
 
     pub(super) fn lines(&self) -> Vec<String> {
-        let micros = |us| human(Duration::from_micros(us));
         let retries =
             if self.retries > 0 { format!(", {} of them again", self.retries) } else { String::new() };
         let mut lines = vec![format!(
@@ -63,10 +61,10 @@ impl EngineSummary {
             let EngineTimes { uploading_us, queued_us, running_us, downloading_us } = self.times;
             lines.push(format!(
                 "    all backends there: {} of uploads, {} queued, {} on workers, {} of downloads",
-                micros(uploading_us),
-                micros(queued_us),
-                micros(running_us),
-                micros(downloading_us)
+                human_us(uploading_us),
+                human_us(queued_us),
+                human_us(running_us),
+                human_us(downloading_us)
             ));
         }
         let shown = self.workers.iter().take(WORKERS);

@@ -13,7 +13,7 @@ use super::Origin;
 use super::engines::EngineSummary;
 use crate::action::{ActionRecord, ActionStatus, Interval};
 use crate::inspect::same_imports;
-use crate::progress::text::{human, printable, size};
+use crate::progress::text::{counted, human, printable, size};
 use crate::run::{RunRecord, SlotWaits};
 use crate::why;
 
@@ -90,8 +90,7 @@ impl Summary {
     pub fn of(record: &RunRecord, now: u64) -> Self {
         let time = |action: &ActionRecord| time(action, now);
         let done = |origin| {
-            let done = record.backends().filter(move |action| action.result == ActionStatus::Done);
-            done.filter(move |action| action.took.origin == origin).count()
+            record.done_backends().filter(move |action| action.took.origin == origin).count()
         };
         let jobs = record.jobs.unwrap_or(1).max(1);
         let work: Duration = record.backends().map(time).sum();
@@ -109,11 +108,8 @@ impl Summary {
         let budgets = record.memory.iter().filter_map(|sample| sample.memory.budget);
         let cpu =
             record.backends().flat_map(|action| [action.took.cpu_us, action.took.import_cpu_us]).flatten();
-        let on_engine =
-            record.backends().filter(|action| action.worker.is_some() && action.result == ActionStatus::Done);
-        let on_engine = on_engine.count();
         Self {
-            on_engine,
+            on_engine: record.done_backends().filter(|action| action.worker.is_some()).count(),
             engines: EngineSummary::of(record),
             wall: Duration::from_micros(now),
             ran: done(Origin::Ran),
@@ -135,7 +131,7 @@ impl Summary {
             peak_memory: peak_memory(record.backends()),
             memory_in_use: record.memory.iter().map(|sample| sample.memory.in_use).max(),
             memory_budget: budgets.max(),
-            expensive: expensive(record.backends().filter(|action| action.result == ActionStatus::Done), now),
+            expensive: expensive(record.done_backends(), now),
         }
     }
 
@@ -153,18 +149,18 @@ impl Summary {
         let is_first = self.reasons.keys().all(|reason| *reason == why::NEW);
         let notes: Vec<String> = cached.into_iter().chain(reasons.filter(|_| !is_first)).collect();
         let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) };
-        let plural = if backends == 1 { "" } else { "s" };
         let failed = if self.failed > 0 { format!(", {} failed", self.failed) } else { String::new() };
         if backends == 0 {
             return format!("{what}no backend{same}{failed} in {}", human(self.wall));
         }
+        let count = counted(backends, "backend");
         if self.engines.is_some() {
             let there = match self.on_engine {
                 0 => String::new(),
                 there => format!(", {there} of them on the engine"),
             };
             return format!(
-                "{what}{backends} backend{plural}{notes}{same}{failed} in {}{there}, {} of processor time here",
+                "{what}{count}{notes}{same}{failed} in {}{there}, {} of processor time here",
                 human(self.makespan),
                 human(self.cpu),
             );
@@ -172,7 +168,7 @@ impl Summary {
         let busy = self.work.as_secs_f64() / self.makespan.as_secs_f64().max(1e-3);
         let jobs = self.jobs.min(backends).max(1);
         format!(
-            "{what}{backends} backend{plural}{notes}{same}{failed} in {}, {} of processor time, {:.1} of {jobs} jobs busy",
+            "{what}{count}{notes}{same}{failed} in {}, {} of processor time, {:.1} of {jobs} jobs busy",
             human(self.makespan),
             human(self.cpu),
             busy.min(jobs as f64),
@@ -259,10 +255,9 @@ fn held_by_others(record: &RunRecord, jobs: usize) -> Duration {
 
 /// How many backends ran for each kind of reason.
 fn reasons(record: &RunRecord) -> BTreeMap<&'static str, usize> {
-    let ran =
-        |action: &&ActionRecord| action.result == ActionStatus::Done && action.took.origin == Origin::Ran;
+    let ran = |action: &&ActionRecord| action.took.origin == Origin::Ran;
     let mut reasons = BTreeMap::new();
-    for kind in record.backends().filter(ran).filter_map(|action| why::kind(&action.why)) {
+    for kind in record.done_backends().filter(ran).filter_map(|action| why::kind(&action.why)) {
         *reasons.entry(kind).or_default() += 1;
     }
     reasons

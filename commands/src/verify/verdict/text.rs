@@ -3,11 +3,9 @@
 //! A function of the verdict.
 
 use std::fmt;
-use std::time::Duration;
 
 use distlto_prepare::text::printable;
-use distlto_record::inspect::counted;
-use distlto_record::progress::text::human;
+use distlto_record::progress::text::{counted, human_us};
 
 use super::Verdict;
 use crate::verify::cause::DifferenceCause;
@@ -42,7 +40,7 @@ impl fmt::Display for Verdict {
 impl Verdict {
     fn statuses(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         for way in &self.ways {
-            let wall = human(Duration::from_micros(way.wall_us));
+            let wall = human_us(way.wall_us);
             match way.program_bytes {
                 Some(bytes) if way.exit_code == 0 => writeln!(out, "{}: {bytes} bytes in {wall}", way.name)?,
                 _ => writeln!(out, "{}: exit code {} after {wall}", way.name, way.exit_code)?,
