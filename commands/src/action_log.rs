@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError, RwLock};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use distlto_executor::describe::framed::Framed;
 use distlto_executor::run::{Hooks, Made};
 use distlto_planner::digests::{Digest, FileDigests};
 use distlto_planner::graph::{ActionGraph, ActionId, FileId};
 use distlto_planner::state::Place;
+use distlto_prepare::frame::Framed;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::json_lines::{JsonLines, line};
 use distlto_prepare::mutex::lock;

@@ -7,7 +7,6 @@ mod edit;
 mod functions;
 mod miss;
 
-
 use camino::Utf8PathBuf;
 use clap::Args;
 use distlto_executor::cancel::Cancel;

@@ -12,7 +12,6 @@ use std::{fs, io};
 use distlto_executor::program_files;
 use distlto_executor::variables::{self, Reader};
 use distlto_planner::backend_flags::linker_flags::{LinkerFlags, question};
-use distlto_planner::digests::Digest;
 use distlto_planner::dtlto;
 use distlto_planner::empty_module::empty_module;
 use distlto_planner::keep::fingerprint;
@@ -20,7 +19,7 @@ use distlto_planner::link_line::Argument;
 use distlto_planner::runner::Runner;
 use distlto_planner::search_path::program_file;
 use distlto_planner::words::{Word, lossy, word_of};
-use distlto_prepare::frame;
+use distlto_prepare::frame::Framed;
 use distlto_prepare::json_lines::{JsonLines, line};
 use distlto_prepare::mutex::lock;
 use serde::{Deserialize, Serialize};
@@ -68,15 +67,14 @@ fn remembered(
 
 /// Returns the key of a question to a linker: its words, its program, and the loader's variables.
 fn key(linker: &[Word], program: &Path, question: &[Word]) -> String {
-    let mut bytes = Vec::new();
-    frame::push(&mut bytes, program.as_os_str().as_encoded_bytes());
-    linker.iter().skip(1).for_each(|word| frame::push(&mut bytes, word));
-    frame::push(&mut bytes, "");
-    question.iter().for_each(|word| frame::push(&mut bytes, word));
+    let mut framed = Framed::new("distlto question 1");
+    framed.add("program", program.as_os_str().as_encoded_bytes());
+    linker.iter().skip(1).for_each(|word| framed.add("linker", word));
+    question.iter().for_each(|word| framed.add("question", word));
     for (name, value) in variables::read_by(&[Reader::Loader]) {
-        frame::push(&mut bytes, format!("{name} {value:?}"));
+        framed.add(name, format!("{value:?}"));
     }
-    Digest::of(&bytes).hex()
+    framed.finish().hex()
 }
 
 /// Has the linker link a module without code, and reads its job file. `None` from a linker without DTLTO.

@@ -62,7 +62,7 @@ pub struct Encoded {
 
 impl Encoded {
     /// Of the Action: the key.
-    pub fn digest(&self) -> distlto_reapi::Digest {
+    pub fn digest(&self) -> Digest {
         self.action.digest()
     }
 }
@@ -74,7 +74,7 @@ impl Description<'_> {
         let Self { words, environment, inputs, outputs, platform, salt } = self;
         let mut tree = Tree::new();
         for ActionInput { name, digest, is_executable, content: _ } in inputs {
-            tree.add_file(name, digest_of(digest), *is_executable)?;
+            tree.add_file(name, *digest, *is_executable)?;
         }
         let tree = tree.build();
         let action = Action {
@@ -86,9 +86,4 @@ impl Description<'_> {
         };
         Ok(Encoded { action: action.encode(), tree })
     }
-}
-
-/// Converts a digest into the client's type.
-pub fn digest_of(digest: &Digest) -> distlto_reapi::Digest {
-    distlto_reapi::Digest { hash: digest.hash, size: digest.size }
 }

@@ -7,7 +7,6 @@
 pub mod canonical_command;
 pub mod compiler;
 mod compiler_inputs;
-pub mod framed;
 pub mod inputs;
 
 use std::borrow::Cow;
@@ -17,16 +16,17 @@ use std::sync::{Arc, Mutex};
 
 use distlto_planner::digests::{Digest, FileDigests};
 use distlto_planner::words::Word;
+use distlto_prepare::blobs;
+use distlto_prepare::frame::Framed;
 use distlto_prepare::mutex::lock;
 use distlto_reapi::blob::Blob;
 
 use canonical_command::CanonicalCommand;
 use compiler::Compilers;
 use compiler_inputs::CompilerInputs;
-use framed::Framed;
 use inputs::{Inputs, NamedModule};
 
-use crate::action::{ActionInput, Description, Encoded, InputContent, digest_of};
+use crate::action::{ActionInput, Description, Encoded, InputContent};
 use crate::execute::cc1::{Names, Template};
 use crate::execute::drivers::Drivers;
 use crate::job::Job;
@@ -54,7 +54,7 @@ const KEYED: [&str; 2] = ["distlto", "object"];
 impl Described<'_> {
     /// An object by a key of its own. It is the same on every machine, and says nothing of how the object is made.
     pub fn of_key(key: &Key) -> Self {
-        let hex = distlto_reapi::Digest { hash: key.0, size: 0 }.hex();
+        let hex = blobs::hex(&key.0);
         let action = Description {
             words: KEYED.into_iter().map(Cow::from).chain([hex.into()]).collect(),
             environment: &[],
@@ -79,11 +79,11 @@ impl Described<'_> {
         let mut blobs = vec![action.action.clone(), action.command.clone()];
         blobs.extend(tree.blobs());
         let blob = |input: &ActionInput<'_>| match &input.content {
-            InputContent::Bytes(bytes) => Blob::named(digest_of(&input.digest), bytes.clone()),
+            InputContent::Bytes(bytes) => Blob::named(input.digest, bytes.clone()),
             InputContent::File(file) => {
                 let file = Path::new(&**file);
                 let file = directory.map_or_else(|| file.to_owned(), |directory| directory.join(file));
-                Blob::file(digest_of(&input.digest), file)
+                Blob::file(input.digest, file)
             }
         };
         blobs.extend(self.action.inputs.iter().map(blob));

@@ -9,8 +9,8 @@ use std::time::SystemTime;
 use distlto_prepare::blobs::BlobDigest;
 use distlto_record::report::Measured;
 
-use crate::describe::framed::Framed;
 use crate::output::Role;
+use distlto_prepare::frame::Framed;
 
 /// The key of a result: a SHA-256 digest of everything that it depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

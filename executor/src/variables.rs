@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
 use distlto_planner::digests::Digest;
-use distlto_prepare::frame;
+use distlto_prepare::frame::Framed;
 
 /// The program that reads a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,9 +65,10 @@ pub fn environment() -> Digest {
     let mut variables: Vec<_> =
         of_programs().filter(|(name, _)| COUNTED.iter().all(|counted| name != counted)).collect();
     variables.sort_unstable();
-    let mut text = Vec::new();
-    for part in variables.iter().flat_map(|(name, value)| [name, value]) {
-        frame::push(&mut text, part.as_bytes());
+    let mut framed = Framed::new("distlto environment 1");
+    for (name, value) in &variables {
+        framed.add("name", name.as_bytes());
+        framed.add("value", value.as_bytes());
     }
-    Digest::of(&text)
+    framed.finish()
 }

@@ -6,7 +6,6 @@
 //! of both, so that a damaged cache is noticed and left unused.
 
 mod cache;
-mod digest;
 
 use std::collections::HashMap;
 use std::fs::Metadata;
@@ -24,7 +23,7 @@ use distlto_prepare::regular;
 use distlto_prepare::write::write_if_changed;
 use rayon::prelude::*;
 
-pub use digest::{Digest, Hasher};
+pub use distlto_prepare::digest::{Digest, Hasher};
 
 /// How long before a file is hashed it must have come to rest, for its status to stand for its content:
 /// a file can change twice within one tick of a file system's clock. Nanoseconds.

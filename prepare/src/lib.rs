@@ -12,6 +12,7 @@ pub mod command;
 pub mod compiler_statistics;
 pub mod copy;
 pub mod damage;
+pub mod digest;
 pub mod error;
 pub mod exit;
 pub mod frame;

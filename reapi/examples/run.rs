@@ -11,7 +11,7 @@ use distlto_reapi::action::Action;
 use distlto_reapi::blob::Blob;
 use distlto_reapi::execute::{ExecuteOptions, ExecutedAction};
 use distlto_reapi::merkle::Tree;
-use distlto_reapi::{Client, Digest, Error, Options};
+use distlto_reapi::{Client, Digest, DigestMessage, Error, Options};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn StdError>> {

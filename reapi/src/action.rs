@@ -9,7 +9,7 @@ use std::time::Duration;
 use prost::Message;
 
 use crate::blob::Blob;
-use crate::digest::Digest;
+use crate::digest::{Digest, DigestMessage};
 use crate::proto;
 
 /// An action to execute.

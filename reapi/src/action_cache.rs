@@ -6,7 +6,7 @@ use prost::Message;
 use tonic::Code;
 
 use crate::call::{Attempt, Calls, stub};
-use crate::digest::Digest;
+use crate::digest::{Digest, DigestMessage};
 use crate::error::Error;
 use crate::method::Method;
 use crate::proto;

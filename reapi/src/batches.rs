@@ -15,7 +15,7 @@ use crate::batching::{BatchCall, BatchLimits};
 use crate::blob::Blob;
 use crate::call::{Attempt, AttemptFailure, Calls, cut, status, stub};
 use crate::capabilities::{Capabilities, compresses, weight};
-use crate::digest::Digest;
+use crate::digest::{Digest, DigestMessage};
 use crate::error::Error;
 use crate::method::Method;
 use crate::proto;

@@ -10,7 +10,7 @@ use crate::action_cache;
 use crate::blob::Blob;
 use crate::call::{Attempt, Calls, stub};
 use crate::capabilities::Capabilities;
-use crate::digest::Digest;
+use crate::digest::{Digest, DigestMessage};
 use crate::download::Downloads;
 use crate::error::Error;
 use crate::execute::{ExecuteOptions, ExecutedAction, Execution, Stage};

@@ -16,7 +16,7 @@ use tonic::{Code, Status, Streaming};
 
 use crate::action_cache;
 use crate::call::{Attempt, AttemptFailure, Calls, stub};
-use crate::digest::Digest;
+use crate::digest::{Digest, DigestMessage};
 use crate::error::{Error, too_large};
 use crate::execution_status::{self, ExecutionFailure};
 use crate::method::Method;

@@ -62,7 +62,7 @@ fn missing(status: &Status) -> Option<Vec<Digest>> {
         // `blobs/HASH/SIZE`; servers put a hash function's or an instance's name around it.
         let mut parts = violation.subject.rsplitn(3, '/');
         let (size, hash) = (parts.next()?, parts.next()?);
-        format!("{hash}/{size}").parse().ok().filter(|_| violation.r#type == "MISSING")
+        Digest::parse(&format!("{hash}/{size}")).filter(|_| violation.r#type == "MISSING")
     };
     failure.violations.into_iter().map(digest).collect()
 }

@@ -18,7 +18,7 @@ use tonic::{Code, Status};
 
 use crate::call::{MESSAGE_LIMIT, silent};
 use crate::channel::{chain, pem};
-use crate::digest::Digest;
+use crate::digest::{Digest, DigestMessage};
 use crate::error::Error;
 use crate::options::Options;
 use crate::proto;

@@ -61,7 +61,7 @@ mod upload;
 mod zstd_stream;
 
 pub use client::Client;
-pub use digest::Digest;
+pub use digest::{Digest, DigestMessage};
 pub use error::Error;
 pub use options::Options;
 pub use tonic::Code;

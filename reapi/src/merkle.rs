@@ -13,7 +13,7 @@ use prost::bytes::Bytes;
 use thiserror::Error;
 
 use crate::blob::Blob;
-use crate::digest::Digest;
+use crate::digest::{Digest, DigestMessage};
 use crate::proto;
 
 /// Why a path cannot be in a tree.

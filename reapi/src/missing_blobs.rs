@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::batching::{BatchCall, BatchLimits};
 use crate::call::{Attempt, Calls, stub};
-use crate::digest::Digest;
+use crate::digest::{Digest, DigestMessage};
 use crate::error::Error;
 use crate::method::Method;
 use crate::proto;

@@ -107,8 +107,7 @@ fn imports_without(one: &Side, other: &Side) -> Option<Vec<(String, String)>> {
 impl Runs {
     fn of(old: &RunRecord, new: &RunRecord) -> Self {
         let both = [old, new];
-        let ran =
-            |run: &RunRecord| run.done_backends().count();
+        let ran = |run: &RunRecord| run.done_backends().count();
         let cpu = |run: &RunRecord| {
             run.backends().flat_map(|action| [action.took.cpu_us, action.took.import_cpu_us]).flatten().sum()
         };

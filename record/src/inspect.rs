@@ -198,8 +198,7 @@ pub fn linker_time(run: &RunRecord) -> Option<u64> {
 
 /// Returns the backends that ran and wrote another object than before; `None` where no earlier object is known.
 pub fn changed(run: &RunRecord) -> Option<Vec<&ActionRecord>> {
-    let done: Vec<&ActionRecord> =
-        run.done_backends().collect();
+    let done: Vec<&ActionRecord> = run.done_backends().collect();
     let known =
         done.is_empty() || done.iter().any(|action| action.outputs.iter().any(|out| out.before.is_some()));
     let is_other = |out: &OutputRecord| out.before.is_some() && out.before != out.after;
@@ -291,7 +290,8 @@ impl Inspection {
             out,
             "all backends take {} of processor time, the linker {}; the longest backend is {}, {}",
             human_us(work),
-            self.linker_us.map_or_else(|| "an unknown time".to_owned(), |us| format!("{} alone", human_us(us))),
+            self.linker_us
+                .map_or_else(|| "an unknown time".to_owned(), |us| format!("{} alone", human_us(us))),
             printable(&longest.label),
             human_us(most)
         )?;
@@ -316,7 +316,8 @@ impl Inspection {
             let ModuleFacts { label, importers, .. } = &self.modules[number];
             let runs: Vec<&ModuleFacts> = self.edit_runs(number).collect();
             let cost: u64 = runs.iter().filter_map(|module| module.cpu_us).sum();
-            let cost = if cost > 0 { format!(", {} of processor time", human_us(cost)) } else { String::new() };
+            let cost =
+                if cost > 0 { format!(", {} of processor time", human_us(cost)) } else { String::new() };
             writeln!(
                 out,
                 "hub: {} is imported by {}; an edit of it runs {}{cost}",

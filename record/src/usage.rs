@@ -223,8 +223,7 @@ impl UsageTotals {
         if self.links > 0 && self.passed_through.values().sum::<u64>() == self.links {
             return self.passed_through.iter().map(passed).collect::<Vec<_>>().join("; ");
         }
-        let mut text =
-            format!("{} in {}: ", counted(self.links, "link"), human_us(self.elapsed_us));
+        let mut text = format!("{} in {}: ", counted(self.links, "link"), human_us(self.elapsed_us));
         text.push_str(&format!("{} ran", counted(ran + remote, "backend")));
         if remote > 0 {
             text.push_str(&format!(", {remote} of them on the engine"));

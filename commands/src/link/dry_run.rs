@@ -169,8 +169,9 @@ impl DryRun<'_> {
             if may_be_kept > 0 {
                 text += &format!("; {may_be_kept} of them keep their objects if they import the same");
             }
-            text +=
-                &self.linker_us.map_or_else(String::new, |us| format!("; the linker took {} last", human_us(us)));
+            text += &self
+                .linker_us
+                .map_or_else(String::new, |us| format!("; the linker took {} last", human_us(us)));
         }
         to_standard_output((text + "\n").as_bytes())
     }

@@ -13,7 +13,7 @@ use distlto_planner::digests::Digest;
 use distlto_planner::response;
 use distlto_planner::state::Place;
 use distlto_planner::words::{Word, path_of};
-use distlto_prepare::frame;
+use distlto_prepare::frame::Framed;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::leftovers::{self, LeftoverKind};
 use distlto_prepare::private::{self, Exposed, Reach};
@@ -36,8 +36,8 @@ pub type LinkKey = Digest;
 
 /// The key of a link.
 pub fn key(expanded: &[Word], options: &LinkOptions) -> LinkKey {
-    let mut text = Vec::new();
-    let mut add = |bytes: &[u8]| frame::push(&mut text, bytes);
+    let mut framed = Framed::new("distlto command of a link 1");
+    let mut add = |bytes: &[u8]| framed.add("", bytes);
     add(env!("CARGO_PKG_VERSION").as_bytes());
     let LinkOptions { compiler, backend_args, flags_from, plain_shards, stable_names, .. } = options;
     add(format!("{compiler:?} {backend_args:?} {flags_from:?} {plain_shards} {stable_names}").as_bytes());
@@ -63,7 +63,7 @@ pub fn key(expanded: &[Word], options: &LinkOptions) -> LinkKey {
             words.iter().for_each(|word| add(word));
         }
     }
-    Digest::of(&text)
+    framed.finish()
 }
 
 /// How COFF's linker names its output.

@@ -8,7 +8,6 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::time::{Duration, Instant};
 
 use camino::Utf8PathBuf;
-use distlto_executor::action::digest_of;
 use distlto_executor::describe::Described;
 use distlto_executor::execute::Linker;
 use distlto_executor::execute::remote::link_objects::KnownObject;
@@ -89,11 +88,11 @@ pub fn run_backends(
 }
 
 /// The digest of a module's action in caches, and that of its object if it was found here.
-fn cached_object(module: &LinkModule) -> Option<(distlto_reapi::Digest, Option<KnownObject>)> {
+fn cached_object(module: &LinkModule) -> Option<(Digest, Option<KnownObject>)> {
     let action = Described::of_key(&Key(from_hex(&module.key)?)).encoded.digest();
     let object = module.object.as_ref().filter(|object| !object.provenance.depends_on_directory());
     let known = object.and_then(|object| {
-        let digest = digest_of(&Digest::parse(&object.files.first()?.1)?);
+        let digest = Digest::parse(&object.files.first()?.1)?;
         Some(KnownObject { digest, took: Some(Duration::from_micros(object.took_us)) })
     });
     Some((action, known))

@@ -13,13 +13,13 @@ use std::path::{Path, PathBuf};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
-use distlto_executor::describe::framed::Framed;
 use distlto_executor::trace::{FileNote, Trace, memory};
 use distlto_planner::bitcode::BitcodeError;
 use distlto_planner::dtlto::temporaries::unpacked;
 use distlto_planner::dtlto::{self, JobFile};
 use distlto_planner::shard;
 use distlto_planner::words::path_of;
+use distlto_prepare::frame::Framed;
 use distlto_prepare::input::Input;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::threads;

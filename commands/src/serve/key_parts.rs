@@ -5,10 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use distlto_executor::describe::framed::Framed;
 use distlto_executor::describe::inputs::Inputs;
 use distlto_planner::digests::Digest;
 use distlto_planner::shard::ShardModule;
+use distlto_prepare::frame::Framed;
 use distlto_record::why::{Change, ChangeKind};
 use serde::{Deserialize, Serialize};
 

@@ -5,7 +5,6 @@
 use std::path::Path;
 
 use camino::Utf8PathBuf;
-use distlto_executor::describe::framed::Framed;
 use distlto_executor::describe::inputs::Inputs;
 use distlto_executor::result::Key;
 use distlto_executor::verify::Backend;
@@ -15,6 +14,7 @@ use distlto_planner::digests::Digest;
 use distlto_planner::keep::ModulePlaces;
 use distlto_planner::shard;
 use distlto_planner::words::{shell_line, shell_quote};
+use distlto_prepare::frame::Framed;
 use distlto_record::why::Change;
 
 use super::kept;

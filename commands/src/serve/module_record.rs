@@ -9,13 +9,13 @@ use std::sync::OnceLock;
 
 use camino::Utf8PathBuf;
 use distlto_executor::cache::store::Cache;
-use distlto_executor::describe::framed::Framed;
 use distlto_executor::output::Role;
 use distlto_executor::result::OutputFile;
 use distlto_planner::backend_flags::stable_names::spelled;
 use distlto_planner::digests::{Digest, FileDigests};
 use distlto_planner::shard::{self, Cost};
 use distlto_planner::state::Place;
+use distlto_prepare::frame::Framed;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::json_lines::{JsonLines, line};
 use rayon::prelude::*;

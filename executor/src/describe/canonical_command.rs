@@ -28,8 +28,8 @@ use distlto_planner::digests::{Digest, FileDigests};
 use distlto_planner::options::{Code, Files};
 use distlto_prepare::kind::{Format, Native};
 
-use super::framed::Framed;
 use crate::execute::cc1::{SPLIT_FILE, Template, TemplateWord};
+use distlto_prepare::frame::Framed;
 
 /// The canonical name of an object.
 pub const OBJECT: &str = "object.o";

@@ -16,8 +16,8 @@ use distlto_prepare::damage::DamagedFile;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::private::{self, Reach};
 
-use super::framed::Framed;
 use crate::program_files::libraries;
+use distlto_prepare::frame::Framed;
 
 /// Where the digests of compilers are remembered, beside the results.
 const REMEMBERED: &str = "compilers-v1";

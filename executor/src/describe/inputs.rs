@@ -11,8 +11,8 @@ use distlto_planner::digests::{Digest, FileDigests};
 use distlto_planner::keep;
 use distlto_planner::shard;
 
-use super::framed::Framed;
 use crate::verify::{Backend, NO_SHARD};
+use distlto_prepare::frame::Framed;
 
 /// The name of a module that its shard does not name.
 const MODULE: &str = "module.bc";

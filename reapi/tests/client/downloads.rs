@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use distlto_reapi::blob::Blob;
 use distlto_reapi::method::Method;
 use distlto_reapi::options::Compression;
-use distlto_reapi::{Digest, Error};
+use distlto_reapi::{Digest, DigestMessage, Error};
 use distlto_reapi_server::{Break, Cut};
 
 use crate::help::{Tested, at_once, client, content, failed, names, server, wait};

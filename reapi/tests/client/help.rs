@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use distlto_reapi::DigestMessage;
 use distlto_reapi::action::{Action, EncodedAction};
 use distlto_reapi::blob::Blob;
 use distlto_reapi::merkle::Tree;

@@ -7,7 +7,7 @@ use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use distlto_reapi::blob::Blob;
-use distlto_reapi::{Client, Digest, Error, Options, proto};
+use distlto_reapi::{Client, Digest, DigestMessage, Error, Options, proto};
 use distlto_reapi_server::{Break, Cut, Server};
 
 use crate::help::{Tested, client, content, failed, server, wait};

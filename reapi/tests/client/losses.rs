@@ -2,7 +2,7 @@
 
 use distlto_reapi::blob::Blob;
 use distlto_reapi::execute::ExecuteOptions;
-use distlto_reapi::{Client, Digest, Error};
+use distlto_reapi::{Client, Digest, DigestMessage, Error};
 use distlto_reapi_server::Missing;
 
 use crate::help::{Prepared, Tested, client, failed, output, prepare, server, wait};

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use distlto_reapi::Digest;
 use distlto_reapi::action::Action;
 use distlto_reapi::merkle::{Tree, TreeError};
 use distlto_reapi::proto::{self, Directory, DirectoryNode, FileNode};
+use distlto_reapi::{Digest, DigestMessage};
 use proptest::prelude::*;
 
 const EMPTY: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";

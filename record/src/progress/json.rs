@@ -29,8 +29,8 @@ use miette::Diagnostic;
 use serde_json::{Value, json};
 
 use super::{Plan, Progress, ProgressEvent, put};
-use crate::report::summary::Summary;
 use crate::report::Counts;
+use crate::report::summary::Summary;
 
 /// The version of the events.
 pub const VERSION: u32 = 1;

@@ -145,7 +145,9 @@ impl Progress for TextProgress {
         match event {
             ProgressEvent::Planned(_) | ProgressEvent::Phase(Phase { end: None, .. }) => self.show(),
             ProgressEvent::Phase(Phase { end: Some(_), .. }) => self.hide(),
-            ProgressEvent::Started(step) if commands && !quiet => self.print(&format!("+ {}\n", step.command)),
+            ProgressEvent::Started(step) if commands && !quiet => {
+                self.print(&format!("+ {}\n", step.command))
+            }
             ProgressEvent::Finished(step, measured, warnings) => self.finished(step, measured, warnings),
             ProgressEvent::Failed(_, failure) => self.print(&failure_text(failure)),
             ProgressEvent::Again(_, cause) => {

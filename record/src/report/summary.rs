@@ -89,9 +89,7 @@ impl Summary {
     /// Of a record until now, in microseconds since the command began.
     pub fn of(record: &RunRecord, now: u64) -> Self {
         let time = |action: &ActionRecord| time(action, now);
-        let done = |origin| {
-            record.done_backends().filter(move |action| action.took.origin == origin).count()
-        };
+        let done = |origin| record.done_backends().filter(move |action| action.took.origin == origin).count();
         let jobs = record.jobs.unwrap_or(1).max(1);
         let work: Duration = record.backends().map(time).sum();
         let longest = record.backends().max_by_key(|action| time(action));

@@ -10,8 +10,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use distlto_reapi::Digest;
 use distlto_reapi::proto::{ActionResult, OutputFile};
+use distlto_reapi::{Digest, DigestMessage};
 use distlto_reapi_server::Authority;
 use distlto_tests::distlto;
 use distlto_tests::run::{capture, succeed};

@@ -23,7 +23,7 @@ const UNAWARE: [(&str, &[&str]); 8] = [
             "clap::",
         ],
     ),
-    ("reapi/src", &["distlto_", "clap::"]),
+    ("reapi/src", &["distlto_planner", "distlto_record", "clap::"]),
     ("hook/src", &["distlto_"]),
     ("commands/src", &["crate::distribute::", "crate::distribute;"]),
     ("commands/src/distribute", &["crate::link::", "crate::link;"]),

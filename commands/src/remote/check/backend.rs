@@ -29,7 +29,7 @@ use distlto_planner::words::{Word, lossy};
 use distlto_prepare::io_error::IoError;
 use distlto_reapi::blob::Blob;
 use distlto_reapi::execute::{ExecuteOptions, ExecutedAction};
-use distlto_reapi::{Client, Digest, Error, proto};
+use distlto_reapi::{Client, Digest, DigestMessage, Error, proto};
 use object::{Object, ObjectSection};
 use tempfile::TempDir;
 

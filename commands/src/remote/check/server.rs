@@ -11,7 +11,7 @@ use distlto_reapi::blob::Blob;
 use distlto_reapi::capabilities::Capabilities;
 use distlto_reapi::merkle::Tree;
 use distlto_reapi::options::Compression;
-use distlto_reapi::{Client, Digest, Error, proto};
+use distlto_reapi::{Client, Digest, DigestMessage, Error, proto};
 
 use super::is_written;
 use crate::remote::values::CacheMode;

@@ -10,7 +10,7 @@ use distlto_prepare::io_error::IoError;
 use distlto_prepare::mutex::lock;
 use distlto_reapi::blob::Blob;
 use distlto_reapi::execute::{command_time, with_command_time};
-use distlto_reapi::{Client, Code, Digest, Error, proto};
+use distlto_reapi::{Client, Code, Digest, DigestMessage, Error, proto};
 
 use super::LOOK;
 use super::engine::{Engine, printed};

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::mutex::lock;
-use distlto_reapi::{Client, Digest, Error, proto};
+use distlto_reapi::{Client, Digest, DigestMessage, Error, proto};
 use distlto_record::report::microseconds;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::write::remove;
-use distlto_reapi::{Client, Digest, Error, proto};
+use distlto_reapi::{Client, Digest, DigestMessage, Error, proto};
 
 use crate::describe::Described;
 use crate::output::Output;

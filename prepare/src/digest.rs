@@ -4,11 +4,12 @@
 
 use std::fmt::{self, Write};
 
-use distlto_prepare::blobs;
 use sha2::{Digest as _, Sha256};
 
+use crate::blobs;
+
 /// The digest of some content.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest {
     /// SHA-256.
     pub hash: [u8; 32],
@@ -46,6 +47,12 @@ impl fmt::Display for Digest {
     }
 }
 
+impl fmt::Debug for Digest {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, out)
+    }
+}
+
 /// Makes the digest of content that comes in pieces.
 #[derive(Debug, Clone, Default)]
 pub struct Hasher {
@@ -58,6 +65,11 @@ impl Hasher {
     pub fn update(&mut self, bytes: &[u8]) {
         self.hash.update(bytes);
         self.size += bytes.len() as u64;
+    }
+
+    /// How many bytes it has taken.
+    pub fn size(&self) -> u64 {
+        self.size
     }
 
     /// The digest of all bytes so far.
