@@ -8,7 +8,6 @@ mod ledger;
 mod machine;
 mod places;
 mod tools;
-mod trial;
 
 use std::ffi::OsString;
 

@@ -35,5 +35,6 @@ pub use serve::static_linker;
 pub mod stats;
 pub mod store;
 pub mod tool;
+mod trial;
 mod unoptimised;
 pub mod verify;

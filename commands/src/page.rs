@@ -12,14 +12,14 @@ use distlto_prepare::write::{to_standard_output, write_atomically};
 use distlto_prepare::{exit, regular};
 use distlto_record::diff::{Difference, Side};
 use distlto_record::inspect::Inspection;
-use distlto_record::page::{Subject, TimeTrace, TimeTraceError};
+use distlto_record::page::{Subject, TimeTrace};
 use distlto_record::run::RunRecord;
-use miette::Diagnostic;
+use miette::{Diagnostic, Report};
 use thiserror::Error;
 
 use crate::diff::last_two;
 use crate::inspect::answers;
-use crate::link_description::{LinkDescription, LinkDescriptionError};
+use crate::link_description::LinkDescription;
 use crate::stats;
 
 /// lld's suffix, after the output's name, for the file that it writes for `--time-trace`.
@@ -49,21 +49,9 @@ pub struct ReportArgs {
     pub state: Option<String>,
 }
 
-/// Why there is no page.
+/// Why there is no page, besides errors of the link's own files.
 #[derive(Debug, Error, Diagnostic)]
-pub enum ReportError {
-    /// The link cannot be examined.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    LinkDescription(#[from] LinkDescriptionError),
-    /// A file could not be read or written.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Io(#[from] IoError),
-    /// A trace is none.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Trace(#[from] TimeTraceError),
+enum PageError {
     /// A trace has no place in the run.
     #[error("{path} is of another time than the last run of {thing}")]
     #[diagnostic(
@@ -79,7 +67,7 @@ pub enum ReportError {
 }
 
 /// Writes the page.
-pub fn run(args: &ReportArgs) -> Result<u8, ReportError> {
+pub fn run(args: &ReportArgs) -> Result<u8, Report> {
     let folder = args.state.as_deref();
     let mut seen = LinkDescription::find(&args.thing, folder)?;
     let inspection = Inspection::of(&seen.output, &seen.modules, &seen.runs);
@@ -115,14 +103,15 @@ pub fn run(args: &ReportArgs) -> Result<u8, ReportError> {
 
 impl ReportArgs {
     /// The traces that were named, and lld's own beside the output.
-    fn traces(&self, seen: &LinkDescription) -> Result<Vec<TimeTrace>, ReportError> {
+    fn traces(&self, seen: &LinkDescription) -> Result<Vec<TimeTrace>, Report> {
         let Some(run) = seen.runs.last() else { return Ok(Vec::new()) };
         let mut found = Vec::new();
         for path in &self.time_trace {
             let bytes = regular::read(path.as_std_path()).map_err(IoError::on("read", path))?;
             let trace = TimeTrace::read(path.as_str(), &bytes)?;
             if !trace.is_within(run) {
-                return Err(ReportError::OtherTime { path: path.clone(), thing: self.thing.clone() });
+                let (path, thing) = (path.clone(), self.thing.clone());
+                return Err(PageError::OtherTime { path, thing }.into());
             }
             found.push(trace);
         }

@@ -8,7 +8,7 @@ use std::io;
 use std::process::ExitCode;
 
 use clap::Parser;
-use miette::Diagnostic;
+use miette::{Diagnostic, Report};
 
 use crate::io_error::IoError;
 use crate::limits::SystemLimit;
@@ -102,12 +102,13 @@ pub fn refuse(answer: clap::Error) -> ! {
 }
 
 /// Runs a program's body: prints a returned error and gives the exit code of its class.
-pub fn run<E: Diagnostic>(body: impl FnOnce() -> Result<u8, E>) -> ExitCode {
+pub fn run<E: Into<Report>>(body: impl FnOnce() -> Result<u8, E>) -> ExitCode {
     match body() {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            print(&error);
-            ExitCode::from(code_of(&error))
+            let error = error.into();
+            print(&*error);
+            ExitCode::from(code_of(&*error))
         }
     }
 }

@@ -14,9 +14,10 @@ use distlto_planner::words::{Word, lossy, path_of, word_of};
 
 use distlto_prepare::io_error::IoError;
 
-use super::{Doctor, TOOL, trial};
+use super::{Doctor, TOOL};
 use crate::serve::linkers;
 use crate::tool::ToolRunner;
+use crate::trial::Trial;
 
 impl Doctor<'_> {
     /// Reports on all tools. `is_given` is true if the user named the linker.
@@ -27,7 +28,9 @@ impl Doctor<'_> {
         self.report.about("compiler");
         let compiler = self.compiler(link, &runner);
         if let (Some(link), Some(compiler)) = (linker, &compiler) {
-            match trial::link(link, compiler, &spawner, self.cancel) {
+            let thin_link = "--plugin-opt=thinlto-index-only";
+            let trial = Trial::new(compiler, &link.linker, thin_link, &spawner, self.cancel);
+            match trial.and_then(|trial| trial.finish()) {
                 Ok(()) => self.report.good("compiler and linker do a ThinLTO link of some lines together"),
                 Err(failed) => {
                     self.fatal(

@@ -15,18 +15,15 @@ use distlto_executor::describe::Platform;
 use distlto_executor::execute::remote::stop::Stop;
 use distlto_executor::ledger::Ledger;
 use distlto_executor::runtime::runtime;
-use distlto_planner::runner::ToolError;
 use distlto_prepare::exit;
-use distlto_prepare::io_error::IoError;
 use distlto_prepare::warning::warn;
 use distlto_reapi::{self as reapi, Client};
-use miette::Diagnostic;
+use miette::{Diagnostic, Report};
 use thiserror::Error;
 
 use super::args::RemoteArgs;
 use super::settings::Settings;
 use super::values::{CacheMode, ChosenServer, ToolchainPlace, UrlText};
-use crate::configuration::file::ConfigError;
 use crate::report::CheckedSentences;
 
 /// A user of this command does not want to wait as long as a link may.
@@ -52,13 +49,9 @@ pub struct CheckArgs {
     pub remote: RemoteArgs,
 }
 
-/// Why nothing could be checked.
+/// Why nothing could be checked, besides errors of the configuration and of files.
 #[derive(Debug, Error, Diagnostic)]
 pub enum CheckError {
-    /// The configuration.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Config(#[from] ConfigError),
     /// No server is named anywhere.
     #[error("there is no server to check")]
     #[diagnostic(
@@ -73,10 +66,6 @@ pub enum CheckError {
         help("{}", .0.help().map_or_else(String::new, |help| help.to_string()))
     )]
     Server(#[from] reapi::Error),
-    /// A compiler or linker of this machine.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Tool(#[from] ToolError),
     /// A compiler or linker of this machine failed.
     #[error("{what} fails on this machine: {why}")]
     #[diagnostic(code(distlto::tool), help("name a clang that has an lld with --compiler"))]
@@ -86,10 +75,6 @@ pub enum CheckError {
         /// The message of the failed program.
         why: String,
     },
-    /// A file.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Io(#[from] IoError),
     /// Threads or sockets of this machine.
     #[error("connections cannot be served: {0}")]
     #[diagnostic(code(distlto::io), help("raise the limits of this process"))]
@@ -101,7 +86,7 @@ pub enum CheckError {
 }
 
 /// Checks the configured servers, or the given one.
-pub fn run(args: &CheckArgs, cancel: &Cancel) -> Result<u8, CheckError> {
+pub fn run(args: &CheckArgs, cancel: &Cancel) -> Result<u8, Report> {
     let mut remote = args.remote.clone();
     if args.url.is_some() {
         let is_http = matches!(
@@ -116,14 +101,14 @@ pub fn run(args: &CheckArgs, cancel: &Cancel) -> Result<u8, CheckError> {
     settings.check()?;
     settings.notices.iter().for_each(warn);
     if !settings.is_remote() {
-        return Err(CheckError::Nothing);
+        return Err(CheckError::Nothing.into());
     }
     let mut report = CheckedSentences::default();
     let checked = runtime("check", 1).map_err(CheckError::Runtime)?.block_on(async {
         let stop = Stop::of(cancel)?;
         Ok(stop.unless(check(args, &settings, cancel, &mut report)).await)
     });
-    checked.map_err(CheckError::Runtime)?.unwrap_or(Err(CheckError::Interrupted))?;
+    checked.map_err(CheckError::Runtime)?.unwrap_or(Err(CheckError::Interrupted.into()))?;
     Ok(report.finish()?)
 }
 
@@ -132,7 +117,7 @@ async fn check(
     settings: &Settings,
     cancel: &Cancel,
     report: &mut CheckedSentences,
-) -> Result<(), CheckError> {
+) -> Result<(), Report> {
     if let Some(execute) = &settings.execute {
         let client = connect(execute).await?;
         let mode = settings.cache.as_ref().filter(|_| settings.is_one_server()).map(|(_, mode)| *mode);

@@ -23,25 +23,20 @@ use distlto_executor::staging::StagingArea;
 use distlto_executor::verify::{Backend, Modules};
 use distlto_planner::digests::FileDigests;
 use distlto_planner::link_command::clang_beside;
-use distlto_planner::runner::{Runner, ToolError};
+use distlto_planner::runner::ToolError;
 use distlto_planner::search_path::program_file;
 use distlto_planner::words::{Word, lossy};
 use distlto_prepare::io_error::IoError;
 use distlto_reapi::blob::Blob;
 use distlto_reapi::execute::{ExecuteOptions, ExecutedAction};
 use distlto_reapi::{Client, Digest, DigestMessage, Error, proto};
+use miette::Report;
 use object::{Object, ObjectSection};
-use tempfile::TempDir;
 
 use super::{CheckError, run_time};
 use crate::remote::settings::Settings;
 use crate::report::CheckedSentences;
-use crate::tool::ToolRunner;
-
-const SOURCE: &str = "int distlto_check(int x) { return x * x + 1; }\n";
-const MODULE: &str = "check.o";
-const SHARD: &str = "check.o.thinlto.bc";
-const OBJECT: &str = "check.native.o";
+use crate::trial::{MODULE, OBJECT, SHARD, Trial, TrialFailure};
 
 /// The least difference of clocks that is reported.
 const OFF: Duration = Duration::from_secs(5);
@@ -50,9 +45,9 @@ const OFF: Duration = Duration::from_secs(5);
 const NO_PROGRAM: [i32; 2] = [126, 127];
 
 /// A backend compilation that was done here.
-pub struct Sample {
+pub struct Sample<'a> {
     /// Holds the inputs until they are sent.
-    _folder: TempDir,
+    _trial: Trial<'a>,
     /// The object of this machine.
     object: Vec<u8>,
     /// The action to execute, or why no other machine can.
@@ -68,29 +63,28 @@ struct Prepared {
     compiler: String,
 }
 
-impl Sample {
+impl<'a> Sample<'a> {
     /// Compiles it here.
-    pub fn make(compiler: Option<&str>, platform: Platform<'_>, cancel: &Cancel) -> Result<Self, CheckError> {
+    pub fn make(compiler: Option<&str>, platform: Platform<'_>, cancel: &'a Cancel) -> Result<Self, Report> {
         let compiler = compiler_of(compiler)?;
-        let folder =
-            tempfile::tempdir().map_err(IoError::on("create a directory in", std::env::temp_dir()))?;
-        let place = folder.path();
-        let source = place.join("check.c");
-        fs::write(&source, SOURCE).map_err(IoError::on("write", &source))?;
-        let run = |what, words: &[&str]| run(what, &compiler, words, place, cancel);
-        run("compiling to bitcode", &["-O2", "-fPIC", "-flto=thin", "-c", "check.c", "-o", MODULE])?;
-        let link =
-            ["-fuse-ld=lld", "-flto=thin", "-shared", "-nostdlib", "-Wl,--plugin-opt=thinlto-index-only"];
-        run("a thin link by lld", &[&link[..], &[MODULE, "-o", "check.so"]].concat())?;
-        let index = format!("-fthinlto-index={SHARD}");
-        let words = vec![&*compiler, "-O2", "-fPIC", "-c", "-x", "ir", MODULE, &index, "-o", OBJECT];
+        let linker = [&*compiler, "-fuse-ld=lld", "-flto=thin", "-nostdlib"];
+        let linker = linker.map(|word| word.as_bytes().to_vec());
+        let thin_link = "-Wl,--plugin-opt=thinlto-index-only";
+        let trial = Trial::new(&compiler, &linker, thin_link, &PLAIN, cancel);
+        let trial = trial.map_err(|TrialFailure { what, said }| match cancel.is_cancelled() {
+            true => CheckError::Interrupted,
+            false => CheckError::Here { what, why: said },
+        })?;
+        let place = trial.folder();
+        let options = Trial::backend();
+        let words = [&*compiler].into_iter().chain(options.iter().map(String::as_str)).collect();
         let outputs = vec![(Utf8Path::new(OBJECT), Role::Object)];
         let backend = Some(Backend { module: MODULE, shard: SHARD, others: &[] });
         let job = Job { label: MODULE, words, backend, outputs };
         let action = compile(&job, place, platform, cancel)?;
         let object = place.join(OBJECT);
         let object = fs::read(&object).map_err(IoError::on("read", &object))?;
-        Ok(Self { _folder: folder, object, action })
+        Ok(Self { object, action, _trial: trial })
     }
 
     /// Has it compiled on a worker, and reports the result.
@@ -180,24 +174,6 @@ fn compiler_of(asked: Option<&str>) -> Result<String, ToolError> {
     let named = || program_file(Path::new("clang")).map(|_| "clang".to_owned());
     let found = asked.map(str::to_owned).or_else(beside).or_else(named);
     found.ok_or_else(|| ToolError::NoCompiler { linker: lossy(&linker) })
-}
-
-fn run(
-    what: &'static str,
-    compiler: &str,
-    words: &[&str],
-    place: &Path,
-    cancel: &Cancel,
-) -> Result<(), CheckError> {
-    let runner = ToolRunner { spawner: &PLAIN, cancel, directory: Some(place) };
-    let words: Vec<Word> = [compiler].iter().chain(words).map(|word| word.as_bytes().to_vec()).collect();
-    let ended = runner.run(&words).map_err(|error| format!("{compiler}: {error}"));
-    let failed = |why| CheckError::Here { what, why };
-    let ended = ended.map_err(failed)?;
-    if cancel.is_cancelled() {
-        return Err(CheckError::Interrupted);
-    }
-    if ended.status.success() { Ok(()) } else { Err(failed(lossy(&ended.stderr))) }
 }
 
 /// Compiles the backend here, and describes it for a worker.
