@@ -93,6 +93,21 @@ impl JobAttempt {
         }
     }
 
+    /// Takes in the result of its command.
+    fn ran(&mut self, mut executed: Executed) {
+        self.phases.command = Some(executed.span);
+        self.stderr = executed.stderr.text();
+        self.origin = match (executed.same_imports, executed.kept) {
+            (Some(_), _) => Origin::SameImports,
+            (None, true) => Origin::Cache,
+            (None, false) => Origin::Ran,
+        };
+        self.spared = executed.same_imports;
+        self.import_cpu = executed.same_imports.and(executed.measured.cpu);
+        self.undeclared = std::mem::take(&mut executed.undeclared);
+        self.executed = Some(executed);
+    }
+
     /// Whether a worker of an engine ran its command.
     pub(crate) fn ran_elsewhere(&self) -> bool {
         self.executed.as_ref().is_some_and(|executed| executed.worker.is_some())
@@ -179,14 +194,7 @@ fn execute_in_linker(
     context: &Context<'_>,
     outcome: &mut JobAttempt,
 ) -> Result<(), Cause> {
-    let mut executed = context.execute.execute(request)?;
-    outcome.phases.command = Some(executed.span);
-    outcome.stderr = executed.stderr.text();
-    outcome.origin = origin_of(&executed);
-    outcome.spared = executed.same_imports;
-    outcome.import_cpu = executed.same_imports.and(executed.measured.cpu);
-    outcome.undeclared = std::mem::take(&mut executed.undeclared);
-    outcome.executed = Some(executed);
+    outcome.ran(context.execute.execute(request)?);
     Ok(())
 }
 
@@ -199,21 +207,19 @@ fn execute(
     let mut is_second = false;
     loop {
         let executed = work.context.execute.execute(&request)?;
-        let executed = outcome.executed.insert(executed);
-        outcome.phases.command = Some(executed.span);
         if executed.interrupted {
+            outcome.phases.command = Some(executed.span);
+            outcome.executed = Some(executed);
             return Err(Cause::Interrupted { label: request.job.label.to_owned() });
         }
-        outcome.stderr = executed.stderr.text();
-        outcome.origin = origin_of(executed);
-        outcome.spared = executed.same_imports;
-        outcome.import_cpu = executed.same_imports.and(executed.measured.cpu);
+        let kept = executed.kept;
+        outcome.ran(executed);
         let begun = Instant::now();
-        outcome.undeclared = std::mem::take(&mut executed.undeclared);
-        let Err(cause) = work.accept(executed, &outcome.undeclared) else { return Ok(begun) };
+        let accepted = outcome.executed.as_ref().map(|executed| work.accept(executed, &outcome.undeclared));
+        let Some(Err(cause)) = accepted else { return Ok(begun) };
         // Other actions write into their places, where an earlier output may be.
         let is_of_object = work.job.backend.is_some() && cause.refusal().is_some_and(Refusal::is_of_object);
-        if executed.kept && !request.anew {
+        if kept && !request.anew {
             // An engine's cached result may be another client's mistake.
             outcome
                 .refused
@@ -227,14 +233,6 @@ fn execute(
         }
         work.clear();
         request.anew = true;
-    }
-}
-
-fn origin_of(executed: &Executed) -> Origin {
-    match (executed.same_imports, executed.kept) {
-        (Some(_), _) => Origin::SameImports,
-        (None, true) => Origin::Cache,
-        (None, false) => Origin::Ran,
     }
 }
 

@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 
 use camino::Utf8Path;
+use serde::{Deserialize, Serialize};
 
 /// The required kind of an output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Role {
     /// A relocatable native object.
     Object,

@@ -7,10 +7,11 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use distlto_prepare::blobs::BlobDigest;
+use distlto_prepare::frame::Framed;
 use distlto_record::report::Measured;
+use serde::{Deserialize, Serialize};
 
 use crate::output::Role;
-use distlto_prepare::frame::Framed;
 
 /// The key of a result: a SHA-256 digest of everything that it depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -44,18 +45,36 @@ pub struct ActionResult {
 }
 
 /// One output of a result.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutputFile {
     /// Its required kind.
     pub role: Role,
     /// Its path as the command named it, for people.
     pub name: String,
     /// SHA-256 of its content.
+    #[serde(rename = "sha256", with = "hexadecimal")]
     pub digest: BlobDigest,
     /// In bytes.
     pub size: u64,
     /// Whether it may be executed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub executable: bool,
+}
+
+/// Digests as text.
+mod hexadecimal {
+    use distlto_prepare::blobs::{BlobDigest, from_hex, hex};
+    use serde::de::{Deserialize, Deserializer, Error};
+    use serde::ser::Serializer;
+
+    pub(super) fn serialize<S: Serializer>(digest: &BlobDigest, out: S) -> Result<S::Ok, S::Error> {
+        out.serialize_str(&hex(digest))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<BlobDigest, D::Error> {
+        let text = String::deserialize(from)?;
+        from_hex(&text).ok_or_else(|| D::Error::custom(format!("`{text}` is no digest")))
+    }
 }
 
 /// A verified output that is to be kept.

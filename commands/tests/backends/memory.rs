@@ -211,7 +211,7 @@ fn what_a_run_measures_is_the_next_runs_estimate() {
     let report = run(&graph, &wanted, &options, &NoHooks);
     assert!(is_done(&report), "{report:?}");
     let text = String::from_utf8(link.read("state/history")).unwrap();
-    assert!(text.starts_with("distlto history 1\n") && text.lines().count() == 4, "{text}");
+    assert!(text.starts_with("distlto history 2\n") && text.lines().count() == 4, "{text}");
     let measured: BTreeMap<_, _> = report
         .outcomes
         .iter()
@@ -235,15 +235,15 @@ fn what_a_run_measures_is_the_next_runs_estimate() {
     // A history that cannot be read or written costs estimates only.
     for content in [
         &b""[..],
-        b"distlto history 2\n",
+        b"distlto history 1\n",
         b"\xff\xfe\n[1,2\n",
-        b"distlto history 1\n[0,0,0,0,0,-1,\"m0.o\"]\n[9",
+        b"distlto history 2\n[0,0,0,0,0,null,\"m0.o\"]\n[9",
     ] {
         link.write("state/history", content);
         let report =
             run(&graph, &wanted, &RunOptions { history: Some(&history), ..link.options(&cancel) }, &NoHooks);
         assert!(is_done(&report), "{report:?}");
-        assert!(link.read("state/history").starts_with(b"distlto history 1\n"));
+        assert!(link.read("state/history").starts_with(b"distlto history 2\n"));
     }
 }
 

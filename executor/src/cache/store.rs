@@ -280,7 +280,7 @@ impl Cache {
 
     /// Counts a lookup that gave all outputs, or did not, in the statistics.
     pub fn count(&self, hit: bool) {
-        if hit { &self.evictor.hits } else { &self.evictor.misses }.fetch_add(1, Ordering::Relaxed);
+        self.evictor.looked_up(hit);
     }
 
     /// For a run that this token ends: from then on, nothing is removed to keep to the limits, and closing the cache

@@ -1,30 +1,26 @@
 //! The last measurements of compilations: a small file that makes the next run's estimates better.
 //!
-//! The format is distlto's own. A first line names it and its version. Every other line is one module as a JSON array:
-//! `[run, kind, cost, cpu, wall, memory, label]` with times in microseconds and memory in bytes, -1 where it is not
-//! known. Lines with implausible values are ignored, and a damaged line costs its module's record only. An unusable
+//! Lines of JSON ([`distlto_prepare::json_lines`]), one for a module: `[run, kind, cost, cpu, wall, memory, label]` with times
+//! in microseconds and memory in bytes, null where it is not known. Lines with implausible values are ignored. An unusable
 //! file counts as none: history never fails a run. Independent of the way estimates are made.
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use distlto_prepare::io_error::IoError;
+use distlto_prepare::json_lines::{self, JsonLines};
 use distlto_prepare::lock::{Lock, Locked, Patience};
-use distlto_prepare::regular::{self, Links};
-use distlto_prepare::write::write_if_changed;
+use distlto_prepare::regular::Links;
 use serde::{Deserialize, Serialize};
 
 use distlto_record::report::{Measured, microseconds};
 
-const HEADER: &str = "distlto history 1\n";
+const HEADER: &str = "distlto history 2\n";
 
 /// More modules than this are not kept; those that ran longest ago go first.
 pub const MODULES: usize = 50_000;
-/// A file beyond this size is not read further, in bytes: [`MODULES`] lines with paths of ordinary length fit.
-const SIZE: u64 = 32 << 20;
 /// Times and sizes beyond these are a damaged file's: a month, and 16 TiB.
 const MOST_MICROSECONDS: u64 = 31 * 24 * 3600 * 1_000_000;
 const MOST_BYTES: u64 = 1 << 44;
@@ -63,7 +59,7 @@ pub struct History {
 
 /// One line.
 #[derive(Serialize, Deserialize)]
-struct HistoryLine<'a>(u64, u64, u64, u64, u64, i64, std::borrow::Cow<'a, str>);
+struct HistoryLine<'a>(u64, u64, u64, u64, u64, Option<u64>, std::borrow::Cow<'a, str>);
 
 impl History {
     /// Reads a file, as far as it can be used; empty without a file.
@@ -111,7 +107,7 @@ impl History {
         let mut records = read(path);
         let run = next_run(&records);
         records.extend(self.added.iter().map(|(key, record)| (key.clone(), Record { run, ..*record })));
-        write_if_changed(path, &encode(records)).map(drop)
+        JsonLines::new(path, HEADER).replace(&lines(records))
     }
 }
 
@@ -127,27 +123,20 @@ fn next_run(records: &BTreeMap<Key, Record>) -> u64 {
 }
 
 fn read(path: &Path) -> BTreeMap<Key, Record> {
-    let mut bytes = Vec::new();
-    let opened = regular::open(path).and_then(|(file, _)| file.take(SIZE).read_to_end(&mut bytes));
-    if opened.is_err() { BTreeMap::new() } else { decode(&bytes) }
+    JsonLines::new(path, HEADER).read().into_iter().filter_map(plausible).collect()
 }
 
-fn decode(bytes: &[u8]) -> BTreeMap<Key, Record> {
-    let Some(body) = bytes.strip_prefix(HEADER.as_bytes()) else { return BTreeMap::new() };
-    body.split(|&byte| byte == b'\n').filter_map(decode_line).collect()
-}
-
-fn decode_line(line: &[u8]) -> Option<(Key, Record)> {
-    let HistoryLine(run, kind, cost, cpu, wall, memory, label) = serde_json::from_slice(line).ok()?;
-    let memory = u64::try_from(memory).ok();
-    let plausible = run < u64::MAX / 2
+/// The record of a line, unless a damaged file has it.
+fn plausible(line: HistoryLine<'static>) -> Option<(Key, Record)> {
+    let HistoryLine(run, kind, cost, cpu, wall, memory, label) = line;
+    let is_plausible = run < u64::MAX / 2
         && cpu.max(wall) <= MOST_MICROSECONDS
         && memory.is_none_or(|memory| (1..=MOST_BYTES).contains(&memory));
     let (cpu, wall) = (Duration::from_micros(cpu), Duration::from_micros(wall));
-    plausible.then(|| ((kind, label.into_owned()), Record { run, cost, cpu, wall, memory }))
+    is_plausible.then(|| ((kind, label.into_owned()), Record { run, cost, cpu, wall, memory }))
 }
 
-fn encode(mut records: BTreeMap<Key, Record>) -> Vec<u8> {
+fn lines(mut records: BTreeMap<Key, Record>) -> Vec<String> {
     if records.len() > MODULES {
         let mut runs: Vec<_> = records.values().map(|record| record.run).collect();
         runs.sort_unstable();
@@ -159,22 +148,17 @@ fn encode(mut records: BTreeMap<Key, Record>) -> Vec<u8> {
             !drop
         });
     }
-    let mut text = HEADER.as_bytes().to_vec();
-    for ((kind, label), record) in &records {
-        let memory = record.memory.and_then(|memory| i64::try_from(memory).ok()).unwrap_or(-1);
-        let line = HistoryLine(
-            record.run,
+    let line = |((kind, label), record): (&Key, &Record)| {
+        let &Record { run, cost, cpu, wall, memory } = record;
+        json_lines::line(&HistoryLine(
+            run,
             *kind,
-            record.cost,
-            microseconds(record.cpu),
-            microseconds(record.wall),
+            cost,
+            microseconds(cpu),
+            microseconds(wall),
             memory,
             label.as_str().into(),
-        );
-        // Numbers and text always have a spelling in JSON.
-        if let Ok(line) = serde_json::to_string(&line) {
-            text.extend(line.bytes().chain([b'\n']));
-        }
-    }
-    text
+        ))
+    };
+    records.iter().map(line).collect()
 }

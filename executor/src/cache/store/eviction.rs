@@ -37,11 +37,9 @@ pub(super) struct Evictor {
     pub limits: CacheLimits,
     /// Files that were used after this moment stay, if there is one: this process may have used them.
     pub since: Option<SystemTime>,
-    bytes: AtomicU64,
+    /// What the shared statistics lack so far.
+    unnoted: Mutex<Usage>,
     puts: AtomicU64,
-    stored: AtomicU64,
-    pub hits: AtomicU64,
-    pub misses: AtomicU64,
     state: Arc<State>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -60,15 +58,11 @@ impl State {
 
 impl Evictor {
     pub fn new(limits: CacheLimits) -> Self {
-        let zero = || AtomicU64::new(0);
         Self {
             limits,
             since: None,
-            bytes: zero(),
-            puts: zero(),
-            stored: zero(),
-            hits: zero(),
-            misses: zero(),
+            unnoted: Mutex::default(),
+            puts: AtomicU64::new(0),
             state: Arc::default(),
             thread: Mutex::default(),
         }
@@ -76,12 +70,22 @@ impl Evictor {
 
     /// A result was stored.
     pub fn stored(&self) {
-        self.stored.fetch_add(1, Ordering::Relaxed);
+        lock(&self.unnoted).stored += 1;
+    }
+
+    /// A lookup gave all outputs, or did not.
+    pub fn looked_up(&self, hit: bool) {
+        let mut unnoted = lock(&self.unnoted);
+        *if hit { &mut unnoted.hits } else { &mut unnoted.misses } += 1;
     }
 
     /// Counts a put of so many bytes, and sometimes updates the shared statistics.
     pub fn put(&self, blobs: &Arc<Blobs>, bytes: u64) {
-        let bytes = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let bytes = {
+            let mut unnoted = lock(&self.unnoted);
+            unnoted.bytes = unnoted.bytes.saturating_add(bytes);
+            unnoted.bytes
+        };
         let puts = self.puts.fetch_add(1, Ordering::Relaxed) + 1;
         let most = self.limits.size.map_or(UNNOTED_BYTES, |size| UNNOTED_BYTES.min(size / 64));
         if bytes >= most || puts.is_multiple_of(UNNOTED_PUTS) {
@@ -91,28 +95,14 @@ impl Evictor {
 
     /// Adds to the shared sum, and begins to prune if it is time.
     fn note(&self, blobs: &Arc<Blobs>) {
-        let take = |count: &AtomicU64| count.swap(0, Ordering::Relaxed);
-        let (bytes, stored) = (take(&self.bytes), take(&self.stored));
-        let (hits, misses) = (take(&self.hits), take(&self.misses));
-        if bytes == 0 && stored == 0 && hits == 0 && misses == 0 {
+        let counts = std::mem::take(&mut *lock(&self.unnoted));
+        if counts == Usage::default() {
             return;
         }
-        let noted = usage::update(blobs, |usage| {
-            usage.bytes = usage.bytes.saturating_add(bytes);
-            usage.stored = usage.stored.saturating_add(stored);
-            usage.hits = usage.hits.saturating_add(hits);
-            usage.misses = usage.misses.saturating_add(misses);
-        });
-        match noted {
+        match usage::update(blobs, |usage| usage.add(&counts)) {
             Some(usage) if self.is_due(&usage) => self.prune_to_limits(blobs),
             Some(_) => {}
-            None => {
-                for (count, value) in
-                    [(&self.bytes, bytes), (&self.stored, stored), (&self.hits, hits), (&self.misses, misses)]
-                {
-                    count.fetch_add(value, Ordering::Relaxed);
-                }
-            }
+            None => lock(&self.unnoted).add(&counts),
         }
     }
 

@@ -9,7 +9,6 @@ use distlto_prepare::sealed;
 use serde::{Deserialize, Serialize};
 
 use super::sha256;
-use crate::output::Role;
 use crate::result::{ActionResult, Key, OutputFile};
 use distlto_record::report::Measured;
 
@@ -18,10 +17,10 @@ const HEADER: &str = "distlto result 1\n";
 
 /// The line of JSON.
 #[derive(Serialize, Deserialize)]
-struct ObjectLine<'a> {
+struct RecordLine<'a> {
     key: String,
     module: std::borrow::Cow<'a, str>,
-    outputs: Vec<OutputLine<'a>>,
+    outputs: std::borrow::Cow<'a, [OutputFile]>,
     /// Nanoseconds.
     wall: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -35,42 +34,13 @@ struct ObjectLine<'a> {
     note: std::borrow::Cow<'a, str>,
 }
 
-#[derive(Serialize, Deserialize)]
-struct OutputLine<'a> {
-    role: std::borrow::Cow<'a, str>,
-    name: std::borrow::Cow<'a, str>,
-    sha256: String,
-    size: u64,
-    #[serde(default, skip_serializing_if = "is_false")]
-    executable: bool,
-}
-
-fn is_false(value: &bool) -> bool {
-    !value
-}
-
-const ROLES: [(Role, &str); 5] = [
-    (Role::Object, "object"),
-    (Role::Dwo, "dwo"),
-    (Role::DwoIfAny, "dwo-if-any"),
-    (Role::File, "file"),
-    (Role::Any, "any"),
-];
-
 /// The file's bytes.
 pub(super) fn encode(result: &ActionResult, key: &Key) -> Vec<u8> {
     let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-    let outputs = result.outputs.iter().map(|output| OutputLine {
-        role: ROLES.iter().find(|(role, _)| *role == output.role).map_or("file", |(_, name)| name).into(),
-        name: output.name.as_str().into(),
-        sha256: hex(&output.digest),
-        size: output.size,
-        executable: output.executable,
-    });
-    let line = ObjectLine {
+    let line = RecordLine {
         key: hex(&key.0),
         module: result.module.as_str().into(),
-        outputs: outputs.collect(),
+        outputs: result.outputs.as_slice().into(),
         wall: nanoseconds(result.measured.wall),
         cpu: result.measured.cpu.map(nanoseconds),
         peak_memory: result.measured.peak_memory,
@@ -87,24 +57,14 @@ pub(super) fn encode(result: &ActionResult, key: &Key) -> Vec<u8> {
 pub(super) fn decode(key: &Key, bytes: &[u8]) -> Result<ActionResult, String> {
     let body = sealed::decode(HEADER, bytes, sha256)?;
     let end = memchr::memchr(b'\n', body).ok_or("its first line does not end")?;
-    let line: ObjectLine<'_> =
+    let line: RecordLine<'_> =
         serde_json::from_slice(&body[..end]).map_err(|error| format!("its first line: {error}"))?;
     if from_hex(&line.key) != Some(key.0) {
         return Err(format!("it is the record of another key, {}", line.key));
     }
-    let output = |output: OutputLine<'_>| {
-        let role = ROLES.iter().find(|(_, name)| *name == output.role);
-        Ok(OutputFile {
-            role: role.ok_or_else(|| format!("unknown role `{}`", output.role))?.0,
-            name: output.name.into_owned(),
-            digest: from_hex(&output.sha256).ok_or_else(|| format!("`{}` is no digest", output.sha256))?,
-            size: output.size,
-            executable: output.executable,
-        })
-    };
     Ok(ActionResult {
         module: line.module.into_owned(),
-        outputs: line.outputs.into_iter().map(output).collect::<Result<_, String>>()?,
+        outputs: line.outputs.into_owned(),
         stderr: body[end + 1..].to_vec(),
         measured: Measured {
             wall: Duration::from_nanos(line.wall),
@@ -122,6 +82,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::output::Role;
+
+    const ROLES: [Role; 5] = [Role::Object, Role::Dwo, Role::DwoIfAny, Role::File, Role::Any];
 
     fn records() -> impl Strategy<Value = ActionResult> {
         let output = (0..ROLES.len(), ".*", any::<([u8; 32], u64, bool)>());
@@ -132,9 +95,12 @@ mod tests {
                 module,
                 outputs: outputs
                     .into_iter()
-                    .map(|(role, name, (digest, size, executable))| {
-                        let role = ROLES[role].0;
-                        OutputFile { role, name, digest, size, executable }
+                    .map(|(role, name, (digest, size, executable))| OutputFile {
+                        role: ROLES[role],
+                        name,
+                        digest,
+                        size,
+                        executable,
                     })
                     .collect(),
                 stderr,

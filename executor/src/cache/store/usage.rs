@@ -39,6 +39,16 @@ pub struct Usage {
     pub removed: u64,
 }
 
+impl Usage {
+    /// Adds the counts of a process.
+    pub(super) fn add(&mut self, counts: &Self) {
+        self.bytes = self.bytes.saturating_add(counts.bytes);
+        self.stored = self.stored.saturating_add(counts.stored);
+        self.hits = self.hits.saturating_add(counts.hits);
+        self.misses = self.misses.saturating_add(counts.misses);
+    }
+}
+
 /// Seconds since 1970.
 pub(super) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |passed| passed.as_secs())
