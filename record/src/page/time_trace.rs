@@ -39,19 +39,19 @@ pub enum TimeTraceError {
 pub struct TimeTrace {
     name: String,
     begun_us: u64,
-    events: Vec<Span>,
+    events: Vec<LlvmSpan>,
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 struct File {
     #[serde(rename = "traceEvents")]
-    events: Vec<Event>,
+    events: Vec<LlvmEvent>,
     #[serde(rename = "beginningOfTime")]
     begun_us: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-struct Event {
+struct LlvmEvent {
     ph: String,
     name: String,
     #[serde(default)]
@@ -69,7 +69,7 @@ struct Arguments {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-struct Span {
+struct LlvmSpan {
     name: String,
     start: u64,
     length: u64,
@@ -81,8 +81,8 @@ impl TimeTrace {
         let file: File = json::read(bytes)
             .map_err(|source| TimeTraceError::Malformed { name: name.to_owned(), source })?;
         let spans = file.events.into_iter().filter(|event| event.ph == "X" && !event.name.starts_with(TOTAL));
-        let mut events: Vec<Span> = spans
-            .map(|event| Span {
+        let mut events: Vec<LlvmSpan> = spans
+            .map(|event| LlvmSpan {
                 name: match event.args.detail.filter(|detail| !detail.is_empty()) {
                     Some(detail) => format!("{}: {detail}", event.name),
                     None => event.name,
@@ -112,7 +112,7 @@ impl TimeTrace {
         }
         let offset = self.begun_us - zero;
         let mut open: Vec<u64> = Vec::new();
-        let events = self.events.iter().map(|Span { name, start, length }| {
+        let events = self.events.iter().map(|LlvmSpan { name, start, length }| {
             let end = start.saturating_add(*length);
             open.retain(|&other| other > *start);
             open.push(end);

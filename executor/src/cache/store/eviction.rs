@@ -40,17 +40,17 @@ pub(super) struct Evictor {
     /// What the shared statistics lack so far.
     unnoted: Mutex<Usage>,
     puts: AtomicU64,
-    state: Arc<State>,
+    state: Arc<PruneState>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct PruneState {
     running: AtomicBool,
     cancel: OnceLock<Cancel>,
 }
 
-impl State {
+impl PruneState {
     fn is_cancelled(&self) -> bool {
         self.cancel.get().is_some_and(Cancel::is_cancelled)
     }

@@ -39,13 +39,13 @@ const TRIAL: usize = 32;
 /// The objects that the list of a link names.
 #[derive(Debug, Default)]
 pub(super) struct LinkObjects {
-    state: Mutex<State>,
+    state: Mutex<ListState>,
     /// Notifies of objects that have come, or will not come.
     changed: watch::Sender<()>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ListState {
     /// By their actions.
     listed: HashMap<Digest, Listed>,
     asked: usize,

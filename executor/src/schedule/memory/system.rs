@@ -22,12 +22,12 @@ pub struct System {
 #[derive(Debug, Clone)]
 struct Group {
     directories: Vec<PathBuf>,
-    names: &'static Names,
+    names: &'static GroupFiles,
 }
 
 /// The file names of one version of control groups.
 #[derive(Debug)]
-struct Names {
+struct GroupFiles {
     limits: &'static [&'static str],
     used: &'static str,
     /// In `memory.stat`: pages that the system takes back before it kills.
@@ -35,13 +35,13 @@ struct Names {
     kills: &'static str,
 }
 
-const SECOND: Names = Names {
+const SECOND: GroupFiles = GroupFiles {
     limits: &["memory.max", "memory.high"],
     used: "memory.current",
     inactive: "inactive_file",
     kills: "memory.events",
 };
-const FIRST: Names = Names {
+const FIRST: GroupFiles = GroupFiles {
     limits: &["memory.limit_in_bytes"],
     used: "memory.usage_in_bytes",
     inactive: "total_inactive_file",
