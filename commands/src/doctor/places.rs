@@ -100,12 +100,12 @@ impl Doctor<'_> {
         };
         settings.notices.iter().chain(&settings.announcement).for_each(|notice| self.report.note(notice));
         let asks = |url: &dyn std::fmt::Display| format!("`distlto remote check {url}` asks it");
-        if let Some(execute) = &settings.execute {
+        if let Some(execute) = &settings.engine.execution {
             let url = &execute.endpoint;
             self.report.note(&format!("backends run at {url}, which was not asked: {}", asks(url)));
         }
-        if let Some((cache, _)) = settings.cache.as_ref().filter(|_| !settings.is_one_server()) {
-            let url = &cache.endpoint;
+        if let Some(cache) = settings.engine.other_cache() {
+            let url = &cache.server.endpoint;
             self.report.note(&format!("results are looked up at {url}, which was not asked: {}", asks(url)));
         }
         if !settings.is_remote() {

@@ -46,7 +46,7 @@ impl LinkOptions {
 
     /// Whether an engine may run backends. The run reports a wrong configuration.
     pub fn has_engine(&self) -> bool {
-        self.run.remote.settings().is_ok_and(|settings| settings.execute.is_some())
+        self.run.remote.settings().is_ok_and(|settings| settings.engine.execution.is_some())
     }
 
     /// The directory for the record of a link; none where there is no place for any.

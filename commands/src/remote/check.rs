@@ -12,6 +12,7 @@ use std::time::Duration;
 use clap::Args;
 use distlto_executor::cancel::Cancel;
 use distlto_executor::describe::Platform;
+use distlto_executor::execute::remote::engine::EngineSettings;
 use distlto_executor::execute::remote::stop::Stop;
 use distlto_executor::ledger::Ledger;
 use distlto_executor::runtime::runtime;
@@ -23,7 +24,7 @@ use thiserror::Error;
 
 use super::args::RemoteArgs;
 use super::settings::Settings;
-use super::values::{CacheMode, ChosenServer, ToolchainPlace, UrlText};
+use super::values::{ChosenServer, UrlText};
 use crate::report::CheckedSentences;
 
 /// A user of this command does not want to wait as long as a link may.
@@ -118,22 +119,21 @@ async fn check(
     cancel: &Cancel,
     report: &mut CheckedSentences,
 ) -> Result<(), Report> {
-    if let Some(execute) = &settings.execute {
+    let engine = &settings.engine;
+    if let Some(execute) = &engine.execution {
         let client = connect(execute).await?;
-        let mode = settings.cache.as_ref().filter(|_| settings.is_one_server()).map(|(_, mode)| *mode);
-        server::check(&client, true, mode, report).await;
+        let cache = engine.cache.as_ref().filter(|_| engine.other_cache().is_none());
+        server::check(&client, true, cache.map(|cache| cache.is_written), report).await;
         if client.capabilities().execution {
-            let platform = Platform {
-                properties: &settings.platform,
-                lacks_compiler: settings.toolchain == ToolchainPlace::Upload,
-            };
+            let platform =
+                Platform { properties: &engine.platform, lacks_compiler: engine.uploads_toolchain };
             let sample = backend::Sample::make(args.compiler.as_deref(), platform, cancel)?;
-            sample.check(&client, settings, report).await;
+            sample.check(&client, engine, report).await;
         }
     }
-    if let Some((cache, mode)) = settings.cache.as_ref().filter(|_| !settings.is_one_server()) {
-        let client = connect(cache).await?;
-        server::check(&client, false, Some(*mode), report).await;
+    if let Some(cache) = engine.other_cache() {
+        let client = connect(&cache.server).await?;
+        server::check(&client, false, Some(cache.is_written), report).await;
     }
     Ok(())
 }
@@ -148,11 +148,6 @@ async fn connect(server: &reapi::Options) -> Result<Client, CheckError> {
 }
 
 /// How long an action may run that takes no time.
-fn run_time(settings: &Settings) -> Duration {
+fn run_time(settings: &EngineSettings) -> Duration {
     settings.run_time.unwrap_or(RUN_TIME)
-}
-
-/// Whether results are to be put into the cache.
-fn is_written(mode: Option<CacheMode>) -> bool {
-    mode == Some(CacheMode::ReadWrite)
 }

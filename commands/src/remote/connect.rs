@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use distlto_executor::cancel::Cancel;
-use distlto_executor::execute::remote::engine::{ActionCacheSettings, Engine, EngineError, EngineSettings};
+use distlto_executor::execute::remote::engine::{Engine, EngineError, EngineSettings};
 use distlto_executor::ledger::Ledger;
 use distlto_executor::ledger::absence::Absence;
 use distlto_prepare::message::note;
@@ -15,13 +15,8 @@ use miette::Diagnostic;
 use thiserror::Error;
 
 use super::args::RemoteArgs;
-use super::settings::Settings;
-use super::values::{CacheMode, Fallback, ToolchainPlace};
 use crate::configuration::file::ConfigError;
 use crate::store::is_first;
-
-/// The default number of concurrent actions at an engine.
-const SLOTS: usize = 64;
 
 /// No engine can be used.
 #[derive(Debug, Error, Diagnostic)]
@@ -45,7 +40,7 @@ impl RemoteArgs {
     /// How many jobs may be on their way to a server at once; none without a server.
     pub fn slots(&self) -> Result<usize, ConfigError> {
         let settings = self.settings()?;
-        Ok(if settings.is_remote() { settings.jobs.unwrap_or(SLOTS) } else { 0 })
+        Ok(if settings.is_remote() { settings.engine.slots } else { 0 })
     }
 
     /// Connects to the configured engine, if there is one, for runs that `cancel` ends. Notes in the ledger a server
@@ -60,14 +55,16 @@ impl RemoteArgs {
         if !settings.is_remote() {
             return Ok(None);
         }
-        let falls_back = settings.fallback == Fallback::Local;
-        let servers: Vec<_> = settings.servers().map(|server| server.endpoint.shown().clone()).collect();
+        let falls_back = settings.engine.falls_back;
+        let servers: Vec<_> =
+            settings.engine.servers().map(|server| server.endpoint.shown().clone()).collect();
         if let Some(absence) = ledger.filter(|_| falls_back).and_then(|ledger| absence(ledger, &servers)) {
             warn(absence);
             return Ok(None);
         }
-        let what = if settings.execute.is_some() { "engine" } else { "cache" };
-        match Engine::connect(setup(settings, ledger), cancel) {
+        let what = if settings.engine.execution.is_some() { "engine" } else { "cache" };
+        let engine = EngineSettings { ledger: ledger.cloned(), ..settings.engine };
+        match Engine::connect(engine, cancel) {
             Ok(engine) => {
                 servers
                     .iter()
@@ -103,34 +100,4 @@ fn absence(ledger: &Ledger, servers: &[Arc<str>]) -> Option<String> {
             left.as_secs() + 1
         ))
     })
-}
-
-fn setup(settings: Settings, ledger: Option<&Ledger>) -> EngineSettings {
-    let Settings {
-        cache,
-        execute,
-        platform,
-        jobs,
-        toolchain,
-        fallback,
-        queue_time,
-        run_time,
-        upload_time,
-        notices: _,
-        announcement: _,
-    } = settings;
-    let action_cache =
-        |(server, mode)| ActionCacheSettings { server, is_written: mode == CacheMode::ReadWrite };
-    EngineSettings {
-        execution: execute,
-        cache: cache.map(action_cache),
-        slots: jobs.unwrap_or(SLOTS),
-        platform,
-        queue_time,
-        run_time,
-        upload_time,
-        ledger: ledger.cloned(),
-        falls_back: fallback == Fallback::Local,
-        uploads_toolchain: toolchain == ToolchainPlace::Upload,
-    }
 }

@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
+use distlto_executor::execute::remote::engine::{ActionCacheSettings, EngineSettings};
 use distlto_executor::variables::REMOTE_HEADERS;
 use distlto_reapi as reapi;
 use distlto_reapi::options::{CallerTool, CredentialHelper, Endpoint, Tls};
@@ -17,75 +17,28 @@ use super::values::{CacheMode, ChosenServer, Fallback, Properties, ToolchainPlac
 use crate::configuration::file::{Access, ConfigError, HeaderTable, RemoteTable, TlsFiles};
 use crate::configuration::trust::{ConfigFiles, ConfigPlaces};
 
-const QUEUE_TIME: Duration = Duration::from_secs(600);
-const UPLOAD_TIME: Duration = Duration::from_secs(2);
-
 /// Which servers are used, and how.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Settings {
-    /// A server for results, and whether they are put there.
-    pub cache: Option<(reapi::Options, CacheMode)>,
-    /// A server that executes.
-    pub execute: Option<reapi::Options>,
-    /// The required properties of a worker, sorted.
-    pub platform: Vec<(String, String)>,
-    /// How many actions are at the server at once.
-    pub jobs: Option<usize>,
-    /// Where workers have the compiler from.
-    pub toolchain: ToolchainPlace,
-    /// How actions continue when the server is gone.
-    pub fallback: Fallback,
-    /// How long an action may wait for a worker.
-    pub queue_time: Duration,
-    /// How long it may run on one.
-    pub run_time: Option<Duration>,
-    /// How long a link waits for results on their way to the cache.
-    pub upload_time: Duration,
+    /// The servers.
+    pub engine: EngineSettings,
     /// Warnings for the user, a sentence each.
     pub notices: Vec<String>,
     /// A sentence for the first link of a checkout that alone names a server.
     pub announcement: Option<String>,
 }
 
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            cache: None,
-            execute: None,
-            platform: Vec::new(),
-            jobs: None,
-            toolchain: ToolchainPlace::default(),
-            fallback: Fallback::default(),
-            queue_time: QUEUE_TIME,
-            run_time: None,
-            upload_time: UPLOAD_TIME,
-            notices: Vec::new(),
-            announcement: None,
-        }
-    }
-}
-
 impl Settings {
     /// Whether there is any server.
     pub fn is_remote(&self) -> bool {
-        self.cache.is_some() || self.execute.is_some()
-    }
-
-    /// All servers.
-    pub fn servers(&self) -> impl Iterator<Item = &reapi::Options> {
-        self.execute.iter().chain(self.cache.iter().map(|(cache, _)| cache))
+        self.engine.servers().next().is_some()
     }
 
     /// Reads certificates and keys, so that errors in them are found before a server is contacted.
     pub fn check(&self) -> Result<(), ConfigError> {
-        self.servers()
+        self.engine
+            .servers()
             .try_for_each(|server| server.check().map_err(|error| ConfigError::Server(error.into())))
-    }
-
-    /// Whether the cache is that of the server that executes, so that one client does for both.
-    pub fn is_one_server(&self) -> bool {
-        let cache = self.cache.as_ref().map(|(cache, _)| &cache.endpoint);
-        cache.is_some() && cache == self.execute.as_ref().map(|execute| &execute.endpoint)
     }
 }
 
@@ -222,22 +175,28 @@ impl<'a> Sources<'a> {
         let time = |own, of: fn(&RemoteTable) -> Option<super::values::Time>| {
             self.first(own, |remote| of(remote).map(|time| time.0))
         };
-        let jobs = self.first(self.args.remote_jobs, |remote| remote.jobs);
         let announcement = self.announcement(execute.as_ref(), cache.as_ref());
-        Ok(Settings {
-            announcement,
-            cache: cache.map(|options| (options, mode)),
-            execute,
+        let toolchain = self.first(self.args.remote_toolchain, |remote| remote.toolchain);
+        let fallback = self.first(self.args.remote_fallback, |remote| remote.fallback);
+        let default = EngineSettings::default();
+        let engine = EngineSettings {
+            execution: execute,
+            cache: cache
+                .map(|server| ActionCacheSettings { server, is_written: mode == CacheMode::ReadWrite }),
+            slots: self
+                .first(self.args.remote_jobs, |remote| remote.jobs)
+                .map_or(default.slots, |jobs| jobs.get().into()),
             platform: self.platform(),
-            jobs: jobs.map(|jobs| jobs.get().into()),
-            toolchain: self.first(self.args.remote_toolchain, |remote| remote.toolchain).unwrap_or_default(),
-            fallback: self.first(self.args.remote_fallback, |remote| remote.fallback).unwrap_or_default(),
-            queue_time: time(self.args.remote_queue_time, |remote| remote.queue_time).unwrap_or(QUEUE_TIME),
+            queue_time: time(self.args.remote_queue_time, |remote| remote.queue_time)
+                .unwrap_or(default.queue_time),
             run_time: time(self.args.remote_run_time, |remote| remote.run_time),
             upload_time: time(self.args.remote_upload_time, |remote| remote.upload_time)
-                .unwrap_or(UPLOAD_TIME),
-            notices,
-        })
+                .unwrap_or(default.upload_time),
+            ledger: None,
+            uploads_toolchain: toolchain.unwrap_or_default() == ToolchainPlace::Upload,
+            falls_back: fallback.unwrap_or_default() == Fallback::Local,
+        };
+        Ok(Settings { engine, notices, announcement })
     }
 
     /// Properties by name, each from the source that counts most.

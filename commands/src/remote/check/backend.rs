@@ -15,6 +15,7 @@ use distlto_executor::execute::cc1::Cc1Commands;
 use distlto_executor::execute::drivers::Drivers;
 use distlto_executor::execute::local::Local;
 use distlto_executor::execute::process::GRACE;
+use distlto_executor::execute::remote::engine::EngineSettings;
 use distlto_executor::execute::spawn::PLAIN;
 use distlto_executor::job::Job;
 use distlto_executor::output::Role;
@@ -34,7 +35,6 @@ use miette::Report;
 use object::{Object, ObjectSection};
 
 use super::{CheckError, run_time};
-use crate::remote::settings::Settings;
 use crate::report::CheckedSentences;
 use crate::trial::{MODULE, OBJECT, SHARD, Trial, TrialFailure};
 
@@ -88,7 +88,7 @@ impl<'a> Sample<'a> {
     }
 
     /// Has it compiled on a worker, and reports the result.
-    pub async fn check(&self, client: &Client, settings: &Settings, report: &mut CheckedSentences) {
+    pub async fn check(&self, client: &Client, settings: &EngineSettings, report: &mut CheckedSentences) {
         let prepared = match &self.action {
             Ok(prepared) => prepared,
             Err(why) => {

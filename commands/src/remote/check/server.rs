@@ -13,8 +13,6 @@ use distlto_reapi::merkle::Tree;
 use distlto_reapi::options::Compression;
 use distlto_reapi::{Client, Digest, DigestMessage, Error, proto};
 
-use super::is_written;
-use crate::remote::values::CacheMode;
 use crate::report::CheckedSentences;
 
 /// Fits into any batch.
@@ -22,8 +20,9 @@ const SMALL: usize = 1 << 10;
 /// Fits into none, and passes the usual limit of a message.
 const LARGE: usize = 5 << 20;
 
-/// Checks a server that is to execute actions, or to keep results, or both.
-pub async fn check(client: &Client, executes: bool, mode: Option<CacheMode>, report: &mut CheckedSentences) {
+/// Checks a server that is to execute actions, or to keep results, or both. `writes` says whether results are put into its
+/// action cache; `None` if that is not used.
+pub async fn check(client: &Client, executes: bool, writes: Option<bool>, report: &mut CheckedSentences) {
     let options = client.options();
     let instance = match options.instance.as_str() {
         "" => String::new(),
@@ -33,18 +32,18 @@ pub async fn check(client: &Client, executes: bool, mode: Option<CacheMode>, rep
     capabilities(client, executes, report);
     let is_stored = storage(client, report).await;
     let may_write = client.capabilities().action_cache_updates;
-    match mode {
-        _ if may_write && is_written(mode) => {
+    match writes {
+        _ if may_write && writes == Some(true) => {
             // Else there is nothing to name in a result.
             if is_stored {
                 action_cache(client, report).await;
             }
         }
         _ if may_write => report.good("you may write its action cache, and do not, as is configured"),
-        Some(CacheMode::ReadWrite) if !executes => report.wrong(
+        Some(true) if !executes => report.wrong(
             "you may not write its action cache: use --remote-cache-mode read-only, or ask who runs the server",
         ),
-        Some(CacheMode::ReadWrite) => report.note(
+        Some(true) => report.note(
             "you may not write its action cache: it keeps its workers' results, and none of this machine's",
         ),
         _ => report.good("you may not write its action cache, and do not, as is configured"),

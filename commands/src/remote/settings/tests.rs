@@ -2,6 +2,7 @@
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::time::Duration;
 
 use clap::{Args, Command, FromArgMatches};
 use distlto_reapi::s3::S3Account;
@@ -71,7 +72,7 @@ fn args(words: &[&str]) -> RemoteArgs {
 
 /// The header values that the executing server gets.
 fn headers(settings: &Settings) -> Vec<&str> {
-    let options = settings.execute.as_ref().expect("a server");
+    let options = settings.engine.execution.as_ref().expect("a server");
     options.headers.0.iter().map(|(_, value)| value.as_str()).collect()
 }
 
@@ -90,24 +91,27 @@ fn options_count_most_then_the_checkout_then_the_user() {
     );
     let options = ["--remote", "grpc://own:1", "--remote-platform", "ISA=own", "--remote-queue-time", "1m"];
     let settings = world.good(&options);
-    let execute = settings.execute.as_ref().expect("a server");
+    let execute = settings.engine.execution.as_ref().expect("a server");
     assert_eq!(host(execute), "grpc://own:1");
-    assert_eq!(settings.queue_time, Duration::from_secs(60));
-    assert_eq!(settings.jobs, Some(2));
+    assert_eq!(settings.engine.queue_time, Duration::from_secs(60));
+    assert_eq!(settings.engine.slots, 2);
     assert_eq!(execute.retry_time, Duration::from_secs(2));
-    assert_eq!(settings.run_time, Some(Duration::from_secs(3 * 60 * 60)));
+    assert_eq!(settings.engine.run_time, Some(Duration::from_secs(3 * 60 * 60)));
     assert_eq!(execute.instance, "user");
     assert_eq!(execute.compression, reapi::options::Compression::Off);
-    assert_eq!((settings.fallback, settings.toolchain), (Fallback::Never, ToolchainPlace::Upload));
+    assert!(!settings.engine.falls_back && settings.engine.uploads_toolchain);
     let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-    assert_eq!(settings.platform, [pair("ISA", "own"), pair("OSFamily", "linux"), pair("pool", "user")]);
-    let (cache, mode) = settings.cache.as_ref().expect("the same server's");
-    assert_eq!((host(cache), *mode), ("grpc://own:1".to_owned(), CacheMode::ReadOnly));
-    assert!(settings.is_one_server());
+    assert_eq!(
+        settings.engine.platform,
+        [pair("ISA", "own"), pair("OSFamily", "linux"), pair("pool", "user")]
+    );
+    let cache = settings.engine.cache.as_ref().expect("the same server's");
+    assert_eq!((host(&cache.server), cache.is_written), ("grpc://own:1".to_owned(), false));
+    assert!(settings.engine.other_cache().is_none());
 
     let settings = world.good(&[]);
-    assert_eq!(settings.execute.as_ref().map(host).as_deref(), Some("grpc://checkout:1"));
-    assert_eq!(settings.queue_time, Duration::from_secs(120));
+    assert_eq!(settings.engine.execution.as_ref().map(host).as_deref(), Some("grpc://checkout:1"));
+    assert_eq!(settings.engine.queue_time, Duration::from_secs(120));
     assert_eq!(settings.notices, [""; 0]);
 }
 
@@ -118,12 +122,13 @@ fn defaults_without_any_file() {
     fs::remove_file(world.path("checkout/distlto.toml")).expect("removed");
     assert!(!world.good(&[]).is_remote());
     let settings = world.good(&["--remote", "grpc://h:1"]);
-    let Settings { jobs, toolchain, fallback, queue_time, run_time, platform, .. } = &settings;
-    assert_eq!((*jobs, *run_time, platform.len()), (None, None, 0));
-    assert_eq!((*toolchain, *fallback), (ToolchainPlace::Worker, Fallback::Local));
+    let EngineSettings { slots, uploads_toolchain, falls_back, queue_time, run_time, platform, .. } =
+        &settings.engine;
+    assert_eq!((*slots, *run_time, platform.len()), (64, None, 0));
+    assert!(!uploads_toolchain && *falls_back);
     assert_eq!(*queue_time, Duration::from_secs(600));
-    assert!(settings.is_one_server());
-    let execute = settings.execute.expect("a server");
+    assert!(settings.engine.other_cache().is_none());
+    let execute = settings.engine.execution.expect("a server");
     assert_eq!(execute.retry_time, Duration::from_secs(30));
     assert_eq!(execute.tool.name, "distlto");
 }
@@ -133,8 +138,8 @@ fn a_cache_alone_or_another_or_none() {
     let both = World::new("[remote]\nurl = \"grpc://a:1\"\ncache = \"grpc://b:1\"", "");
     let seen = |words: &[&str]| {
         let settings = both.good(words);
-        let execute = settings.execute.as_ref().map(host).unwrap_or_default();
-        (execute, settings.cache.as_ref().map(|(cache, _)| host(cache)).unwrap_or_default())
+        let execute = settings.engine.execution.as_ref().map(host).unwrap_or_default();
+        (execute, settings.engine.cache.as_ref().map(|cache| host(&cache.server)).unwrap_or_default())
     };
     for (words, execute, cache) in [
         (&[][..], "grpc://a:1", "grpc://b:1"),
@@ -147,8 +152,8 @@ fn a_cache_alone_or_another_or_none() {
         assert_eq!(seen(words), (execute.to_owned(), cache.to_owned()), "{words:?}");
     }
     let read_only = both.good(&["--remote-cache-mode", "read-only"]);
-    assert!(read_only.cache.is_some_and(|(_, mode)| mode == CacheMode::ReadOnly));
-    assert!(!both.good(&[]).is_one_server());
+    assert!(read_only.engine.cache.is_some_and(|cache| !cache.is_written));
+    assert!(both.good(&[]).engine.other_cache().is_some());
     assert!(!args(&["--no-remote"]).settings().expect("no file is read").is_remote());
 }
 
@@ -158,8 +163,8 @@ fn the_nearest_file_counts_alone() {
     world.write("checkout/src/distlto.toml", "[remote]\nurl = \"grpc://near:1\"");
     let settings = world.good(&[]);
     assert_eq!(
-        (settings.execute.as_ref().map(host), settings.jobs),
-        (Some("grpc://near:1".to_owned()), None)
+        (settings.engine.execution.as_ref().map(host), settings.engine.slots),
+        (Some("grpc://near:1".to_owned()), EngineSettings::default().slots)
     );
 }
 
@@ -192,7 +197,7 @@ fn a_checkout_names_no_program_header_or_certificate_unless_it_is_trusted() {
             assert!(matches!(world.refused(&[]), ConfigError::Option { option: "--remote-tls-key", .. }));
             continue;
         }
-        let options = world.good(&[]).execute.expect("a server");
+        let options = world.good(&[]).engine.execution.expect("a server");
         let seen = [
             options
                 .credential_helper
@@ -313,19 +318,23 @@ fn certificates_and_helpers_go_as_headers_do() {
     let world = World::new("[remote]\nurl = \"grpcs://h:1\"", "");
     let words = ["--remote-tls-ca", "ca", "--remote-tls-cert", "c", "--remote-tls-key", "k"];
     let words = [&words[..], &["--remote-credential-helper", "helper"]].concat();
-    let options = world.good(&words).execute.expect("a server");
+    let options = world.good(&words).engine.execution.expect("a server");
     // The user's list of trusted authorities is no secret.
     let expected = Tls { authorities: Some("ca".into()), ..Tls::default() };
     assert_eq!((options.tls, options.credential_helper), (expected, None));
-    let options = world.good(&[&words[..], &["--remote", "grpcs://h:1"]].concat()).execute.expect("a server");
+    let options =
+        world.good(&[&words[..], &["--remote", "grpcs://h:1"]].concat()).engine.execution.expect("a server");
     assert_eq!(options.tls.identity, Some(("c".into(), "k".into())));
     assert_eq!(options.credential_helper, Some(CredentialHelper::new("helper")));
     // A key of one source does not go with the certificate of another.
     world.write("config.toml", "[credentials.\"h:1\"]\ntls = { cert = \"their\", key = \"their-key\" }");
-    let options =
-        world.good(&["--remote", "grpcs://h:1", "--remote-tls-cert", "c"]).execute.expect("a server");
+    let options = world
+        .good(&["--remote", "grpcs://h:1", "--remote-tls-cert", "c"])
+        .engine
+        .execution
+        .expect("a server");
     assert_eq!(options.tls.identity, Some(("c".into(), "c".into())));
-    let options = world.good(&[]).execute.expect("a server");
+    let options = world.good(&[]).engine.execution.expect("a server");
     assert_eq!(options.tls.identity, Some((world.path("their"), world.path("their-key"))));
 }
 
@@ -423,7 +432,7 @@ fn a_bucket_that_only_a_checkout_names_gets_no_key() {
     let text = "[remote]\ncache = \"s3://bucket/of/all\"";
     let found = |world: &World, words: &[&str]| {
         let settings = world.good(words);
-        let (cache, _) = settings.cache.expect("a cache");
+        let cache = settings.engine.cache.expect("a cache").server;
         (cache.endpoint.to_string(), cache.s3.has_key(), settings.notices.len())
     };
     let own = "s3://bucket/of/all".to_owned();

@@ -55,7 +55,7 @@ pub struct EngineSettings {
     pub cache: Option<ActionCacheSettings>,
     /// How many actions run there at once.
     pub slots: usize,
-    /// Platform properties that a worker must have.
+    /// Platform properties that a worker must have, sorted.
     pub platform: Vec<(String, String)>,
     /// How long an action may be queued.
     pub queue_time: Duration,
@@ -69,6 +69,36 @@ pub struct EngineSettings {
     pub uploads_toolchain: bool,
     /// Whether this machine runs the actions that the engine does not.
     pub falls_back: bool,
+}
+
+impl Default for EngineSettings {
+    fn default() -> Self {
+        Self {
+            execution: None,
+            cache: None,
+            slots: 64,
+            platform: Vec::new(),
+            queue_time: Duration::from_secs(600),
+            run_time: None,
+            upload_time: Duration::from_secs(2),
+            ledger: None,
+            uploads_toolchain: false,
+            falls_back: true,
+        }
+    }
+}
+
+impl EngineSettings {
+    /// All servers.
+    pub fn servers(&self) -> impl Iterator<Item = &Options> {
+        self.execution.iter().chain(self.cache.iter().map(|cache| &cache.server))
+    }
+
+    /// The server of the action cache, if it is another than the one that executes.
+    pub fn other_cache(&self) -> Option<&ActionCacheSettings> {
+        let executing = self.execution.as_ref().map(|execution| &execution.endpoint);
+        self.cache.as_ref().filter(|cache| executing != Some(&cache.server.endpoint))
+    }
 }
 
 /// A server that is used as an action cache.

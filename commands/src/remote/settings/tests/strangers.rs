@@ -20,7 +20,7 @@ impl World {
     /// Returns the server that the checkout names, if it counts, and the notices.
     fn server(&self) -> (Option<String>, String) {
         let settings = self.good(&[]);
-        (settings.execute.as_ref().map(host), settings.notices.join("\n"))
+        (settings.engine.execution.as_ref().map(host), settings.notices.join("\n"))
     }
 }
 
@@ -134,7 +134,7 @@ fn it_is_looked_for_no_further_than_the_repository_or_the_home() {
             headers: None,
             s3: S3Account::default(),
         };
-        settings(&args(&[]), &around).expect("well-formed").execute.is_some()
+        settings(&args(&[]), &around).expect("well-formed").engine.execution.is_some()
     };
     symlink(world.path("checkout/src"), world.path("home")).expect("made");
     assert_eq!(["checkout", "checkout/src", "home", "elsewhere"].map(server), [true, false, false, true]);
