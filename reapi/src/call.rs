@@ -5,7 +5,6 @@
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use bazel_remote_apis::google::rpc;
@@ -268,11 +267,11 @@ impl Calls {
         {
             retry.renewed = true;
             credentials.refuse(given.number).await;
-            self.statistics.retries.fetch_add(1, Relaxed);
+            self.statistics.called_again();
             return Ok(());
         }
         let Some(pause) = pause else { return Err(self.failed(method, retry, attempt, &status)) };
-        self.statistics.retries.fetch_add(1, Relaxed);
+        self.statistics.called_again();
         sleep(pause).await;
         Ok(())
     }

@@ -69,7 +69,7 @@ impl Channels {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let calls = |slot: &&Slot| slot.live.load(Relaxed);
         if open.channels.iter().min_by_key(calls).is_none_or(|slot| calls(&slot) >= self.streams) {
-            statistics.channels.fetch_add(1, Relaxed);
+            statistics.connected();
             open.made += 1;
             let slot =
                 Slot { number: open.made, channel: self.endpoint.connect_lazy(), live: Arc::default() };

@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 use std::process::Stdio;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -68,7 +67,7 @@ impl Credentials {
         if let Some(given) = given.as_ref().filter(|given| Instant::now() < given.until) {
             return Ok(given.clone());
         }
-        statistics.helper_runs.fetch_add(1, Relaxed);
+        statistics.helper_ran();
         *runs += 1;
         let asked = timeout(self.helper.timeout, self.ask()).await;
         let late = || Err(format!("no answer within {:?}", self.helper.timeout));

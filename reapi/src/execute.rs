@@ -15,10 +15,10 @@ use tokio::time::{Instant, timeout, timeout_at};
 use tonic::{Code, Status, Streaming};
 
 use crate::action_cache;
-use crate::call::{Attempt, AttemptFailure, Calls, stub};
+use crate::call::{self, Attempt, AttemptFailure, Calls, stub};
 use crate::digest::{Digest, DigestMessage};
 use crate::error::{Error, too_large};
-use crate::execution_status::{self, ExecutionFailure};
+use crate::execution_status;
 use crate::method::Method;
 use crate::proto;
 use crate::proto::execution_stage::Value;
@@ -67,41 +67,17 @@ pub struct ExecutedAction {
 
 /// Why an attempt stopped.
 enum Stop {
-    /// For good.
-    Error(Error),
-    /// With a status, of the call or of the operation.
-    ExecutionFailure(ExecutionFailure),
-    /// With nothing for so long.
-    Silence(Duration, Status),
+    /// As that of any call.
+    Attempt(AttemptFailure),
+    /// The call went well: the operation ended with a status.
+    Operation(Status),
     /// To make room for others.
     GaveWay,
 }
 
-impl From<Error> for Stop {
-    fn from(error: Error) -> Self {
-        Self::Error(error)
-    }
-}
-
-impl From<Status> for Stop {
-    fn from(status: Status) -> Self {
-        Self::ExecutionFailure(ExecutionFailure::Call(status))
-    }
-}
-
-impl From<ExecutionFailure> for Stop {
-    fn from(ended: ExecutionFailure) -> Self {
-        Self::ExecutionFailure(ended)
-    }
-}
-
-impl From<AttemptFailure> for Stop {
-    fn from(failure: AttemptFailure) -> Self {
-        match failure {
-            AttemptFailure::Status(status) => status.into(),
-            AttemptFailure::Silence(silence, status) => Self::Silence(silence, status),
-            AttemptFailure::Final(error) => error.into(),
-        }
+impl<F: Into<AttemptFailure>> From<F> for Stop {
+    fn from(failure: F) -> Self {
+        Self::Attempt(failure.into())
     }
 }
 
@@ -150,29 +126,25 @@ impl<'a, O: FnMut(Stage) + Send> Execution<'a, O> {
             if self.heard {
                 retry.progress();
             }
+            let is_refused = |status: &Status| is_crowded(status) && place.refused();
+            let gives_way =
+                matches!(&ended, Err(Stop::Attempt(AttemptFailure::Status(status))) if is_refused(status));
+            drop(place);
+            if gives_way {
+                continue;
+            }
             let failure = match ended {
                 Ok(executed) => {
                     self.reach(Stage::Completed);
                     return Ok(executed);
                 }
-                Err(Stop::Error(error)) => return Err(error),
                 // Nobody follows the operation, for which a server may have cancelled it.
                 Err(Stop::GaveWay) => {
                     self.operation = None;
                     continue;
                 }
-                Err(Stop::ExecutionFailure(ExecutionFailure::Call(status)))
-                    if is_crowded(&status) && place.refused() =>
-                {
-                    continue;
-                }
-                Err(Stop::ExecutionFailure(ended)) => Ok(ended),
-                Err(Stop::Silence(silence, status)) => Err(AttemptFailure::Silence(silence, status)),
-            };
-            drop(place);
-            let failure = match failure {
-                Err(silence) => silence,
-                Ok(ExecutionFailure::Call(status))
+                Err(Stop::Attempt(AttemptFailure::Final(error))) => return Err(error),
+                Err(Stop::Attempt(AttemptFailure::Status(status)))
                     if method == Method::WaitExecution && forgotten(status.code()) =>
                 {
                     if let Some(executed) = self.known().await? {
@@ -182,9 +154,14 @@ impl<'a, O: FnMut(Stage) + Send> Execution<'a, O> {
                     self.reach(Stage::Queued);
                     Status::aborted("the server forgot the operation").into()
                 }
-                Ok(ended) => {
-                    execution_status::meaning(self.calls, &attempt, method, self.action, ended)?.into()
+                Err(Stop::Attempt(AttemptFailure::Status(status))) => {
+                    execution_status::meaning(self.calls, &attempt, method, self.action, status, false)?
+                        .into()
                 }
+                Err(Stop::Operation(status)) => {
+                    execution_status::meaning(self.calls, &attempt, method, self.action, status, true)?.into()
+                }
+                Err(Stop::Attempt(silence)) => silence,
             };
             let recovered = self.calls.recover(method, &mut retry, &attempt, failure);
             let recovered = match self.due() {
@@ -299,7 +276,7 @@ impl<'a, O: FnMut(Stage) + Send> Execution<'a, O> {
             self.operation = None;
             let response = match operation.result {
                 Some(operation::Result::Error(status)) => {
-                    return Err(execution_status::operation(status).into());
+                    return Err(Stop::Operation(call::status(status)));
                 }
                 Some(operation::Result::Response(response)) => response,
                 None => return protocol("an operation is done and has no result"),
@@ -308,7 +285,7 @@ impl<'a, O: FnMut(Stage) + Send> Execution<'a, O> {
                 return protocol("the response is no ExecuteResponse");
             };
             if let Some(status) = response.status.filter(|status| status.code != 0) {
-                return Err(execution_status::operation(status).into());
+                return Err(Stop::Operation(call::status(status)));
             }
             let Some(result) = response.result else { return protocol("the response has no result") };
             return Ok(Some(ExecutedAction {

@@ -3,40 +3,24 @@
 //! Servers differ. A missing input is FAILED_PRECONDITION with the blobs in its details (the API), without details
 //! (NativeLink), or INTERNAL (BuildGrid, buildbox-casd); a missing Action is FAILED_PRECONDITION or NOT_FOUND.
 
-use bazel_remote_apis::google::rpc;
 use tonic::{Code, Status};
 use tonic_types::{PreconditionViolation, StatusExt};
 
-use crate::call::{self, Attempt, Calls};
+use crate::call::{Attempt, Calls};
 use crate::digest::Digest;
 use crate::error::Error;
 use crate::method::Method;
 
-/// How an execution failed.
-pub enum ExecutionFailure {
-    /// The call did.
-    Call(Status),
-    /// The call went well: the operation ended with a status.
-    Operation(Status),
-}
-
-/// The status with which an operation ended.
-pub fn operation(status: rpc::Status) -> ExecutionFailure {
-    ExecutionFailure::Operation(call::status(status))
-}
-
-/// The error that the end of an execution stands for, or a status that is handled as that of any call.
+/// The error that the status of an execution stands for, or the status if it is handled as that of any call. It is the
+/// operation's where the call went well.
 pub fn meaning(
     calls: &Calls,
     attempt: &Attempt,
     method: Method,
     action: Digest,
-    ended: ExecutionFailure,
+    status: Status,
+    is_operations: bool,
 ) -> Result<Status, Error> {
-    let (status, operation) = match ended {
-        ExecutionFailure::Call(status) => (status, false),
-        ExecutionFailure::Operation(status) => (status, true),
-    };
     let lost = |digests| calls.lost(attempt, method, digests, &status);
     match status.code() {
         Code::FailedPrecondition => match missing(&status) {
@@ -46,8 +30,8 @@ pub fn meaning(
         // The Action, mostly; buildbox-casd says the same of a Command.
         Code::NotFound => Err(lost(Vec::new())),
         // The server tried more than once before it ended the operation.
-        Code::Internal if operation => Err(lost(Vec::new())),
-        Code::DeadlineExceeded if operation => {
+        Code::Internal if is_operations => Err(lost(Vec::new())),
+        Code::DeadlineExceeded if is_operations => {
             let message = calls.server_message(attempt, &status);
             Err(Error::TimedOut { endpoint: calls.endpoint(), action, message })
         }

@@ -1,24 +1,19 @@
-//! The work of a client, in counters that every thread may read.
+//! The work of a client, in counters.
 
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use distlto_prepare::mutex::lock;
 
 use crate::method::Method;
 
-/// The counters of a client. They only grow, and are read without locks.
+/// The counters of a client. They only grow.
 #[derive(Debug, Default)]
 pub struct Statistics {
-    pub(crate) blobs_up: AtomicU64,
-    pub(crate) bytes_up: AtomicU64,
-    pub(crate) wire_up: AtomicU64,
-    pub(crate) blobs_down: AtomicU64,
-    pub(crate) bytes_down: AtomicU64,
-    pub(crate) wire_down: AtomicU64,
-    pub(crate) retries: AtomicU64,
-    pub(crate) channels: AtomicU64,
-    pub(crate) helper_runs: AtomicU64,
+    counts: Mutex<Snapshot>,
+    /// Read without a lock.
     answers: AtomicU64,
-    calls: [AtomicU64; Method::ALL.len()],
 }
 
 /// [`Statistics`] at one moment.
@@ -48,26 +43,40 @@ pub struct Snapshot {
 
 impl Statistics {
     pub(crate) fn called(&self, method: Method) {
-        self.calls[method as usize].fetch_add(1, Relaxed);
+        *lock(&self.counts).calls.entry(method).or_default() += 1;
+    }
+
+    pub(crate) fn called_again(&self) {
+        lock(&self.counts).retries += 1;
+    }
+
+    pub(crate) fn connected(&self) {
+        lock(&self.counts).channels += 1;
+    }
+
+    pub(crate) fn helper_ran(&self) {
+        lock(&self.counts).helper_runs += 1;
     }
 
     pub(crate) fn sent(&self, bytes: usize) {
-        self.wire_up.fetch_add(bytes as u64, Relaxed);
+        lock(&self.counts).wire_up += bytes as u64;
     }
 
     pub(crate) fn uploaded(&self, size: u64) {
-        self.blobs_up.fetch_add(1, Relaxed);
-        self.bytes_up.fetch_add(size, Relaxed);
+        let mut counts = lock(&self.counts);
+        counts.blobs_up += 1;
+        counts.bytes_up += size;
     }
 
     pub(crate) fn received(&self, bytes: usize) {
         self.answered();
-        self.wire_down.fetch_add(bytes as u64, Relaxed);
+        lock(&self.counts).wire_down += bytes as u64;
     }
 
     pub(crate) fn downloaded(&self, size: u64) {
-        self.blobs_down.fetch_add(1, Relaxed);
-        self.bytes_down.fetch_add(size, Relaxed);
+        let mut counts = lock(&self.counts);
+        counts.blobs_down += 1;
+        counts.bytes_down += size;
     }
 
     pub(crate) fn answered(&self) {
@@ -81,18 +90,6 @@ impl Statistics {
 
     /// All counters.
     pub fn snapshot(&self) -> Snapshot {
-        let calls = Method::ALL.map(|method| (method, self.calls[method as usize].load(Relaxed)));
-        Snapshot {
-            blobs_up: self.blobs_up.load(Relaxed),
-            bytes_up: self.bytes_up.load(Relaxed),
-            wire_up: self.wire_up.load(Relaxed),
-            blobs_down: self.blobs_down.load(Relaxed),
-            bytes_down: self.bytes_down.load(Relaxed),
-            wire_down: self.wire_down.load(Relaxed),
-            retries: self.retries.load(Relaxed),
-            channels: self.channels.load(Relaxed),
-            helper_runs: self.helper_runs.load(Relaxed),
-            calls: calls.into_iter().filter(|(_, count)| *count > 0).collect(),
-        }
+        lock(&self.counts).clone()
     }
 }
