@@ -6,6 +6,7 @@ use camino::Utf8PathBuf;
 use clap::Args;
 use distlto_planner::state::VARIABLE;
 use distlto_prepare::exit;
+use distlto_prepare::json_lines::shown;
 use distlto_prepare::write::to_standard_output;
 use distlto_record::diff::{Difference, Side};
 
@@ -40,9 +41,7 @@ pub fn run(args: &DiffArgs) -> Result<u8, LinkDescriptionError> {
         Some(new) => (old.side(), LinkDescription::find(new, folder)?.side()),
         None => last_two(old)?,
     };
-    let difference = Difference::of(&old, &new);
-    let text = if args.json { difference.to_json() } else { difference.to_string() };
-    to_standard_output(text.as_bytes())?;
+    to_standard_output(shown(&Difference::of(&old, &new), args.json).as_bytes())?;
     Ok(0)
 }
 

@@ -13,6 +13,7 @@ use distlto_executor::cancel::Cancel;
 use distlto_planner::shard::{self, Shard};
 use distlto_planner::state::{Place, VARIABLE};
 use distlto_prepare::exit;
+use distlto_prepare::json_lines::shown;
 use distlto_prepare::names::escape_path;
 use distlto_prepare::regular;
 use distlto_prepare::text::printable;
@@ -69,18 +70,9 @@ pub fn run(args: &ExplainArgs, cancel: &Cancel) -> Result<u8, LinkDescriptionErr
     let seen = LinkDescription::find(&args.thing, args.state.as_deref())?;
     let number = seen.module(&args.module)?;
     let text = match &args.from {
-        Some(from) => {
-            let functions = Functions::of(&seen, [number, seen.module(from)?], cancel)?;
-            if args.json { functions.to_json() } else { functions.to_string() }
-        }
-        None if args.miss => {
-            let miss = Miss::of(&seen, number);
-            if args.json { miss.to_json() } else { miss.to_string() }
-        }
-        None if args.edit => {
-            let edit = Edit::of(&seen, number);
-            if args.json { edit.to_json() } else { edit.to_string() }
-        }
+        Some(from) => shown(&Functions::of(&seen, [number, seen.module(from)?], cancel)?, args.json),
+        None if args.miss => shown(&Miss::of(&seen, number), args.json),
+        None if args.edit => shown(&Edit::of(&seen, number), args.json),
         None => {
             let module = ExplainedModule::of(&seen, number);
             if args.json { module.to_json() } else { module.text() }

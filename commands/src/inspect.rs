@@ -14,6 +14,7 @@ use distlto_executor::cancel::Cancel;
 use distlto_planner::state::VARIABLE;
 use distlto_planner::words::{Word, word_of};
 use distlto_prepare::exit;
+use distlto_prepare::json_lines::line;
 use distlto_prepare::kind::{Kind, classify_file};
 use distlto_prepare::text::printable;
 use distlto_prepare::write::to_standard_output;
@@ -61,7 +62,7 @@ pub fn run(args: &InspectArgs, cancel: &Cancel) -> Result<u8, LinkDescriptionErr
     let seen = match &args.thing {
         Some(thing) => {
             if let Some(facts) = file::Facts::of(thing, args.state.as_deref())? {
-                let text = if args.json { facts.to_json() } else { facts.text(args) };
+                let text = if args.json { line(&facts) } else { facts.text(args) };
                 to_standard_output(text.as_bytes())?;
                 return Ok(0);
             }
@@ -85,7 +86,7 @@ fn print(args: &InspectArgs, seen: &LinkDescription) -> Result<(), LinkDescripti
     let inspection = Inspection::of(&seen.output, &seen.modules, &seen.runs);
     let mut text = String::new();
     if args.json {
-        text += &inspection.to_json();
+        text += &line(&inspection);
     } else if !(args.modules || args.imports || args.native) {
         text += &answers(seen, &inspection);
     }

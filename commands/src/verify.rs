@@ -20,6 +20,7 @@ use distlto_planner::link_options::writes_itself;
 use distlto_planner::words::{Word, word_of};
 use distlto_prepare::exit;
 use distlto_prepare::io_error::IoError;
+use distlto_prepare::json_lines::shown;
 use distlto_prepare::write::to_standard_output;
 use miette::Diagnostic;
 use thiserror::Error;
@@ -99,7 +100,7 @@ pub fn run(args: &VerifyArgs, cancel: &Cancel) -> Result<u8, VerifyError> {
     if cancel.is_cancelled() {
         return Err(LinkError::Interrupted { exit_code: cancel.exit_code() }.into());
     }
-    let text = if args.json { verdict.to_json() } else { verdict.to_string() };
+    let text = shown(&verdict, args.json);
     to_standard_output(text.as_bytes())?;
     Ok(verdict.exit_code())
 }

@@ -4,6 +4,7 @@
 //! A damaged line costs its record alone. Of two records of one thing the later one counts: the reader sees to that.
 //! Does not depend on the kind of records.
 
+use std::fmt::Display;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
@@ -83,6 +84,11 @@ impl JsonLines {
         self.file = None;
         write_if_changed(&self.place, (self.header.to_owned() + &lines.concat()).as_bytes()).map(drop)
     }
+}
+
+/// A value as text: a line of JSON for programs, or as people read it.
+pub fn shown(value: &(impl Serialize + Display), is_json: bool) -> String {
+    if is_json { line(value) } else { value.to_string() }
 }
 
 /// A record as a line.

@@ -86,11 +86,6 @@ impl Difference {
             runs,
         }
     }
-
-    /// The JSON.
-    pub fn to_json(&self) -> String {
-        serde_json::to_string(self).expect("strings, numbers and lists serialise") + "\n"
-    }
 }
 
 /// The imports of one side's modules that are not among the other's.

@@ -181,11 +181,6 @@ impl Inspection {
         }
         text
     }
-
-    /// The JSON.
-    pub fn to_json(&self) -> String {
-        serde_json::to_string(self).expect("strings, numbers and lists serialise") + "\n"
-    }
 }
 
 /// Returns the time of a run in which no backend ran or waited for another run, in microseconds: that of the linker, its

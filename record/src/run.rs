@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
 use distlto_planner::graph::ActionKind;
+use distlto_prepare::json_lines;
 use serde::{Deserialize, Serialize};
 
 use crate::action::{ActionRecord, ActionStatus, Interval, is_default};
@@ -269,9 +270,7 @@ impl RunRecord {
 
     /// As bytes for a file, in one line.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = serde_json::to_vec(self).expect("strings, numbers and lists serialise");
-        bytes.push(b'\n');
-        bytes
+        json_lines::line(self).into_bytes()
     }
 
     /// Leaves no more samples of memory than a reader needs; the highest of each stretch stays.

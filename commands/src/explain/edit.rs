@@ -71,11 +71,6 @@ impl Edit {
             linker_us: seen.runs.iter().rev().find(|run| run.exit_code == Some(0)).and_then(linker_time),
         }
     }
-
-    /// The JSON.
-    pub(super) fn to_json(&self) -> String {
-        serde_json::to_string(self).expect("strings, numbers and lists serialise") + "\n"
-    }
 }
 
 impl fmt::Display for Edit {

@@ -110,11 +110,6 @@ impl Functions {
         });
         Ok(Self { version: 1, module, from, functions, others, note })
     }
-
-    /// The JSON.
-    pub(super) fn to_json(&self) -> String {
-        serde_json::to_string(self).expect("strings, numbers and lists serialise") + "\n"
-    }
 }
 
 impl Pair {

@@ -74,11 +74,6 @@ impl Miss {
             last: last.map(|(at, action)| Last::of(&seen.runs, at, &action, &imports)),
         }
     }
-
-    /// The JSON.
-    pub(super) fn to_json(&self) -> String {
-        serde_json::to_string(self).expect("strings, numbers and lists serialise") + "\n"
-    }
 }
 
 impl Last {

@@ -100,11 +100,6 @@ impl Facts {
         Ok(Some(Self { version: VERSION, file: path.to_string(), bytes: input.len() as u64, what }))
     }
 
-    /// The JSON.
-    pub fn to_json(&self) -> String {
-        serde_json::to_string(self).expect("strings, numbers and lists serialise") + "\n"
-    }
-
     /// Returns the sentences, or the requested table.
     pub fn text(&self, args: &InspectArgs) -> String {
         let file = printable(&self.file);

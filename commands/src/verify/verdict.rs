@@ -131,9 +131,4 @@ impl Verdict {
     fn differing(&self) -> impl Iterator<Item = &ObjectCompared> + Clone {
         self.objects.iter().flatten().filter(|object| !object.identical)
     }
-
-    /// The JSON.
-    pub fn to_json(&self) -> String {
-        serde_json::to_string(self).expect("strings, numbers and lists serialise") + "\n"
-    }
 }

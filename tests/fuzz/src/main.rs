@@ -166,7 +166,7 @@ fn thing(bytes: &[u8]) {
         if let Ok(seen) = Seen::find(file, None) {
             let inspection = Inspection::of(&seen.output, &seen.modules, &seen.runs);
             inspect::answers(&seen, &inspection);
-            inspection.to_json();
+            distlto_prepare::json_lines::line(&inspection);
         }
     });
 }
