@@ -295,12 +295,13 @@ pub fn run_until(args: &OptArgs, cancel: &Cancel) -> Result<u8, OptError> {
         Some(shared) => darwin::plan(args, named, shared)?,
         None => gnu::plan(args, named)?,
     };
-    let others: Vec<_> = plan.others.iter().map(String::as_str).collect();
+    let backend =
+        Backend { module: plan.module.clone(), shard: plan.shard.clone(), others: plan.others.clone() };
     let job = Job {
-        label: &plan.module,
-        words: plan.words.iter().map(String::as_str).collect(),
-        backend: Some(Backend { module: &plan.module, shard: &plan.shard, others: &others }),
-        outputs: plan.outputs.iter().map(|(path, role)| (path.as_path(), *role)).collect(),
+        label: plan.module.clone(),
+        words: plan.words.clone(),
+        backend: Some(backend),
+        outputs: plan.outputs.clone(),
     };
     if args.debug || args.darwin.print_command {
         to_standard_output(format!("{}\n", job.command_line(None)).as_bytes())?;
@@ -319,7 +320,7 @@ pub fn run_until(args: &OptArgs, cancel: &Cancel) -> Result<u8, OptError> {
 
 /// Prints the compiler's output. Returns the exit code: 0, or the compiler's own.
 fn report_outcome(
-    job: &Job<'_>,
+    job: &Job,
     attempt: JobAttempt,
     directory: Option<&Path>,
     cancel: &Cancel,
@@ -359,7 +360,7 @@ impl OptArgs {
 
 /// Compiles on an engine if there is one, or else here, unless a cache has the result.
 fn compile(
-    job: &Job<'_>,
+    job: &Job,
     expected: Option<Native>,
     directory: Option<&Path>,
     results: &Results,

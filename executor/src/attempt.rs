@@ -115,26 +115,26 @@ impl JobAttempt {
 }
 
 /// Runs one job. In any case no temporary is left, and an earlier output is intact unless the job succeeded.
-pub fn run(job: &Job<'_>, site: Site, estimate: Duration, context: &Context<'_>) -> JobAttempt {
+pub fn run(job: &Job, site: Site, estimate: Duration, context: &Context<'_>) -> JobAttempt {
     let mut outcome = JobAttempt::of(Ok(()));
     outcome.result = attempt(job, site, estimate, context, &mut outcome);
     outcome
 }
 
 fn attempt(
-    job: &Job<'_>,
+    job: &Job,
     site: Site,
     estimate: Duration,
     context: &Context<'_>,
     outcome: &mut JobAttempt,
 ) -> Result<(), Cause> {
-    let io = |source| Cause::Io { label: job.label.to_owned(), source };
-    let interrupted = || Cause::Interrupted { label: job.label.to_owned() };
+    let io = |source| Cause::Io { label: job.label.clone(), source };
+    let interrupted = || Cause::Interrupted { label: job.label.clone() };
     if context.cancel.is_cancelled() {
         return Err(interrupted());
     }
     let keyed =
-        context.linker.filter(|_| !context.caches.is_empty()).and_then(|linker| linker.key(job.label));
+        context.linker.filter(|_| !context.caches.is_empty()).and_then(|linker| linker.key(&job.label));
     if context.linker.is_some() && context.describer.is_none() && keyed.is_none() {
         let cancel = context.cancel;
         let request =
@@ -147,7 +147,7 @@ fn attempt(
     let expected = expected?;
     let expected = Expectation { native: context.expected.or(expected.native), ..expected };
 
-    let staged = job.outputs.iter().map(|&(path, _)| path).filter(|_| job.backend.is_some());
+    let staged = job.outputs.iter().map(|(path, _)| path.as_path()).filter(|_| job.backend.is_some());
     let staging = Staging::new(context.staging, staged).map_err(io)?;
     let outputs = staging.outputs(&job.outputs);
     let begun = Instant::now();
@@ -210,7 +210,7 @@ fn execute(
         if executed.interrupted {
             outcome.phases.command = Some(executed.span);
             outcome.executed = Some(executed);
-            return Err(Cause::Interrupted { label: request.job.label.to_owned() });
+            return Err(Cause::Interrupted { label: request.job.label.clone() });
         }
         let kept = executed.kept;
         outcome.ran(executed);
@@ -237,10 +237,10 @@ fn execute(
 }
 
 /// Verifies the inputs of a backend compilation. Returns the expected format and contents of its object.
-fn check_inputs(job: &Job<'_>, context: &Context<'_>) -> Result<Expectation, Refused> {
+fn check_inputs(job: &Job, context: &Context<'_>) -> Result<Expectation, Refused> {
     // The check below refuses unreadable inputs in clearer words.
     let _ = job.inputs().try_for_each(|input| context.digests.watch(input));
-    job.backend.map_or(Ok(Expectation::default()), |backend| context.modules.check(backend))
+    job.backend.as_ref().map_or(Ok(Expectation::default()), |backend| context.modules.check(backend))
 }
 
 /// The result of a cache lookup.
@@ -258,7 +258,7 @@ enum CacheLookup {
 
 /// A job after verification of its inputs.
 struct VerifiedJob<'a> {
-    job: &'a Job<'a>,
+    job: &'a Job,
     context: &'a Context<'a>,
     outputs: &'a [Output<'a>],
     /// Expected format and contents of the object.
@@ -272,11 +272,11 @@ struct VerifiedJob<'a> {
 impl VerifiedJob<'_> {
     fn check(&self, status: ExitStatus, stderr: &Captured) -> Result<(), Refused> {
         let Some(linker) = self.keyed else {
-            return check_result(self.job.label, status, stderr, self.outputs, &self.expected);
+            return check_result(&self.job.label, status, stderr, self.outputs, &self.expected);
         };
-        let expected = linker.expectation(self.job.label).map_err(Refusal::from);
-        let expected = expected.map_err(Refused::about(self.job.label))?;
-        check_result(self.job.label, status, stderr, self.outputs, &expected)
+        let expected = linker.expectation(&self.job.label).map_err(Refusal::from);
+        let expected = expected.map_err(Refused::about(&self.job.label))?;
+        check_result(&self.job.label, status, stderr, self.outputs, &expected)
     }
 
     /// Looks for a cached result. The outputs of a hit are in the command's output files, and are verified like a
@@ -337,10 +337,10 @@ impl VerifiedJob<'_> {
     /// Verifies the command's outputs, and stores them in the caches.
     fn accept(&self, executed: &Executed, undeclared: &Undeclared) -> Result<(), Cause> {
         let job = self.job;
-        let io = |source| Cause::Io { label: job.label.to_owned(), source };
+        let io = |source| Cause::Io { label: job.label.clone(), source };
         // Comes first: a compiler's message about a half-made change does not help.
         if let Some(path) = self.changed_input().map_err(io)? {
-            return Err(Refused::about(job.label)(Refusal::InputChanged { path }).into());
+            return Err(Refused::about(&job.label)(Refusal::InputChanged { path }).into());
         }
         if self.context.linker.is_none() || executed.worker.is_some() {
             self.check(executed.status, &executed.stderr)?;
@@ -349,7 +349,7 @@ impl VerifiedJob<'_> {
         // Its key does not cover undeclared inputs.
         if undeclared.is_empty() {
             let by_engine = executed.worker.is_some();
-            let other = self.context.linker.and_then(|linker| linker.other_key(self.job.label));
+            let other = self.context.linker.and_then(|linker| linker.other_key(&self.job.label));
             let other = other.map(|key| Described::of_key(&key));
             let is_unobserved = undeclared.is_unobserved;
             let wall = executed.same_imports.unwrap_or(executed.measured.wall);
@@ -380,7 +380,7 @@ impl VerifiedJob<'_> {
         let Some(described) = self.described else { return };
         let output = |&Output { role, name, ref file, .. }| NewOutput { role, name: name.as_str(), file };
         let outputs: Vec<_> = self.outputs.iter().map(output).collect();
-        let (module, stderr) = (self.job.label, stderr.as_bytes());
+        let (module, stderr) = (self.job.label.as_str(), stderr.as_bytes());
         let result =
             NewResult { module, outputs: &outputs, stderr, measured, by_engine, is_unobserved, note: "" };
         for cache in self.context.caches {

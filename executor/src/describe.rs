@@ -203,8 +203,8 @@ impl<'a> Describer<'a> {
 
     /// Describes a job with verified inputs. `None` if a part is unknown: then it runs on this machine alone and its
     /// result is not kept.
-    pub fn describe<'j>(&'j self, job: &'j Job<'_>) -> Option<Described<'j>> {
-        let backend = job.backend?;
+    pub fn describe<'j>(&'j self, job: &'j Job) -> Option<Described<'j>> {
+        let backend = job.backend.as_ref()?;
         let toolchain = self.toolchain(job, backend)?;
         let inputs = Inputs::of(backend, Path::new(&self.directory), self.digests);
         let note = |reason| self.toolchains.note(format!("{} is not kept: {reason}", job.label));
@@ -230,7 +230,7 @@ impl<'a> Describer<'a> {
             all.push(input(name.clone(), content, InputContent::File(file.clone().into())));
         }
         let module = inputs.module_name.clone();
-        all.push(input(module.clone(), inputs.module.1, InputContent::File(backend.module.into())));
+        all.push(input(module.clone(), inputs.module.1, InputContent::File(backend.module.as_str().into())));
         if let Some(shard) = inputs.shard {
             let modules = shard.modules.into_iter();
             all.extend(modules.map(|NamedModule { path, name, content }| {
@@ -261,25 +261,25 @@ impl<'a> Describer<'a> {
     }
 
     /// Adds the names of files, where they decide the result.
-    fn add_names(&self, salt: &mut Framed, job: &Job<'_>, backend: Backend<'_>, inputs: &Inputs<'_>) {
+    fn add_names(&self, salt: &mut Framed, job: &Job, backend: &Backend, inputs: &Inputs<'_>) {
         salt.add("directory", &self.directory);
-        salt.add("name", backend.module);
-        salt.add("name", backend.shard);
+        salt.add("name", &backend.module);
+        salt.add("name", &backend.shard);
         job.outputs.iter().for_each(|(name, _)| salt.add("name", name.as_str()));
         let modules = inputs.shard.iter().flat_map(|shard| &shard.modules);
         modules.for_each(|module| salt.add("name", module.path));
     }
 
     /// Returns the toolchain of a job's command, if it is known.
-    fn toolchain(&self, job: &Job<'_>, backend: Backend<'_>) -> Option<Arc<Toolchain>> {
+    fn toolchain(&self, job: &Job, backend: &Backend) -> Option<Arc<Toolchain>> {
         let mut names = job.outputs.iter().map(|(path, _)| path.as_str());
         let object = names.next()?;
         let others: Vec<_> = names.collect();
-        let names = Names { module: backend.module, shard: backend.shard, object, others: &others };
+        let names = Names { module: &backend.module, shard: &backend.shard, object, others: &others };
         let words: Vec<Word> = job.words.iter().map(|word| word.as_bytes().to_vec()).collect();
         let Some(template) = self.drivers.template(&words, names) else {
             if !self.drivers.cancel.is_cancelled() {
-                let program = job.words.first().copied().unwrap_or_default();
+                let program = job.words.first().map_or("", String::as_str);
                 let reason = format!("what {program} would run is not one clang -cc1");
                 self.toolchains.note(format!("results are not kept: {reason}"));
             }
@@ -298,7 +298,7 @@ impl<'a> Describer<'a> {
         known.entry(Arc::as_ptr(&template).addr()).or_insert_with(new).toolchain.clone()
     }
 
-    fn look(&self, job: &Job<'_>, template: &Template) -> Result<Toolchain, String> {
+    fn look(&self, job: &Job, template: &Template) -> Result<Toolchain, String> {
         let directory = Path::new(&self.directory);
         let command = CanonicalCommand::of(template, directory, self.digests)?;
         let compilers = &self.toolchains.compilers;

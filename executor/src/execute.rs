@@ -56,7 +56,7 @@ pub trait Linker: Execute {
 #[derive(Debug, Clone, Copy)]
 pub struct ExecutionRequest<'a> {
     /// The command, with its inputs and outputs.
-    pub job: &'a Job<'a>,
+    pub job: &'a Job,
     /// The action by content; `None` if part of it is unknown, so that only this machine can execute it.
     pub described: Option<&'a Described<'a>>,
     /// Where the outputs are to be.

@@ -10,7 +10,6 @@ mod arrivals;
 mod event;
 mod exhaustion;
 mod machine_share;
-mod owned_job;
 mod runner;
 mod workers;
 

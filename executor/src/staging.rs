@@ -133,11 +133,11 @@ impl<'a> Staging<'a> {
     }
 
     /// Returns the outputs of a command. The staged ones, if any, come first.
-    pub fn outputs<'o>(&'o self, outputs: &'o [(&'o Utf8Path, Role)]) -> Vec<Output<'o>> {
+    pub fn outputs<'o>(&'o self, outputs: &'o [(Utf8PathBuf, Role)]) -> Vec<Output<'o>> {
         let temporaries = self.staged.iter().map(|staged| Some(&*staged.temporary));
-        let output = |(&(name, role), temporary): (&(&'o Utf8Path, Role), Option<&'o Utf8Path>)| {
+        let output = |((name, role), temporary): (&'o (Utf8PathBuf, Role), Option<&'o Utf8Path>)| {
             let written = temporary.unwrap_or(name);
-            Output { name, role, written, place: self.file(name), file: self.file(written) }
+            Output { name, role: *role, written, place: self.file(name), file: self.file(written) }
         };
         outputs.iter().zip(temporaries.chain(std::iter::repeat(None))).map(output).collect()
     }

@@ -39,8 +39,7 @@ pub(super) fn run(args: &OptArgs, cancel: &Cancel) -> Result<u8, OptError> {
     let results = args.results(cancel)?;
     for (id, action, backend) in backends {
         let compilation = Compilation::of(&graph, id, backend, &places)?;
-        let others: Vec<&str> = backend.others().map(|file| graph.path(file).as_str()).collect();
-        let job = compilation.job(&graph, action, backend, &others);
+        let job = compilation.job(&graph, action, backend);
         if args.verbose {
             say(format_args!("+ {}", job.command_line(Some(slice.as_std_path()))));
         }
@@ -144,23 +143,15 @@ impl Compilation {
         Ok(Self { words, outputs })
     }
 
-    fn job<'a>(
-        &'a self,
-        graph: &'a ActionGraph,
-        action: &'a Action,
-        backend: &BackendWork,
-        others: &'a [&'a str],
-    ) -> Job<'a> {
-        Job {
-            label: &action.label,
-            words: self.words.iter().map(String::as_str).collect(),
-            backend: Some(Backend {
-                module: graph.path(backend.module).as_str(),
-                shard: graph.path(backend.shard).as_str(),
-                others,
-            }),
-            outputs: self.outputs.iter().map(|(path, role)| (path.as_path(), *role)).collect(),
-        }
+    fn job(self, graph: &ActionGraph, action: &Action, backend: &BackendWork) -> Job {
+        let text = |file: FileId| graph.path(file).to_string();
+        let backend = Backend {
+            module: text(backend.module),
+            shard: text(backend.shard),
+            others: backend.others().map(text).collect(),
+        };
+        let (label, Self { words, outputs }) = (action.label.clone(), self);
+        Job { label, words, backend: Some(backend), outputs }
     }
 }
 

@@ -191,7 +191,7 @@ impl<'a> Compilations<'a> {
         let took = Duration::from_micros(step.earlier.took_us);
         let object =
             LinkerObject { file, imported: None, same: Some(step.earlier.clone()), warnings: String::new() };
-        self.lock().objects.insert(request.job.label.to_owned(), object);
+        self.lock().objects.insert(request.job.label.clone(), object);
         let measured = Measured { wall: begun.elapsed(), cpu: Some(*cpu), ..Measured::default() };
         Ok(Some(executed(measured, begun, Undeclared::default(), Some(took))))
     }
@@ -249,7 +249,7 @@ impl Linker for Compilations<'_> {
 
 impl Execute for Compilations<'_> {
     fn execute(&self, request: &ExecutionRequest<'_>) -> Result<Executed, Cause> {
-        let label = request.job.label;
+        let label = &request.job.label;
         let interrupted = || Cause::Interrupted { label: label.to_owned() };
         let io = |source| Cause::Io { label: label.to_owned(), source };
         let waiting = self.waiting(label);

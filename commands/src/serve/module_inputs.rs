@@ -36,9 +36,9 @@ impl Link<'_> {
         dwo: Option<&Utf8PathBuf>,
     ) -> Option<Content> {
         let extra: Vec<&str> = self.settings.flags.inputs.iter().map(|path| path.as_str()).collect();
-        let others: Vec<&str> = imports.iter().map(String::as_str).chain(extra.iter().copied()).collect();
-        let backend = Backend { module, shard, others: &others };
-        let inputs = Inputs::of(backend, self.root(), &self.digests).ok()?;
+        let others = imports.iter().cloned().chain(extra.iter().map(|&path| path.to_owned())).collect();
+        let backend = Backend { module: module.to_owned(), shard: shard.to_owned(), others };
+        let inputs = Inputs::of(&backend, self.root(), &self.digests).ok()?;
         let dwo = dwo.map_or("", |dwo| dwo.as_str());
         let mut framed = Framed::new("distlto content 1");
         framed.content("compilation", &self.identity.digest);

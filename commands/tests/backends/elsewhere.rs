@@ -85,9 +85,13 @@ fn compile(link: &Link, execute: &dyn Execute, cancel: &Cancel) -> JobAttempt {
         .expect("a name in UTF-8");
     let index = "-fthinlto-index=a.o.thinlto.bc";
     let job = Job {
-        label: "a.o",
-        words: vec![&link.clang, "-c", "-O2", "-fPIC", "a.o", index, "-o", "out/a.o"],
-        backend: Some(Backend { module: "a.o", shard: "a.o.thinlto.bc", others: &["b.o"] }),
+        label: "a.o".to_owned(),
+        words: [&link.clang, "-c", "-O2", "-fPIC", "a.o", index, "-o", "out/a.o"].map(str::to_owned).to_vec(),
+        backend: Some(Backend {
+            module: "a.o".to_owned(),
+            shard: "a.o.thinlto.bc".to_owned(),
+            others: vec!["b.o".to_owned()],
+        }),
         outputs: vec![("out/a.o".into(), Role::Object)],
     };
     let context = Context {

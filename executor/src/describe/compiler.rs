@@ -70,7 +70,7 @@ impl Compilers {
 
     /// Returns the digest that stands for a compiler. `words` is the driver's command; all words before the first
     /// option are programs. `program` is the compiler that it runs in the end. The error is a sentence with the cause.
-    pub fn identity(&self, words: &[&str], program: &Path, directory: &Path) -> Result<Digest, String> {
+    pub fn identity(&self, words: &[String], program: &Path, directory: &Path) -> Result<Digest, String> {
         let mut files = vec![program.to_owned()];
         files.extend(libraries(program)?);
         let before = words.iter().take_while(|word| !word.starts_with('-'));

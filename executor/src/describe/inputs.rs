@@ -64,7 +64,7 @@ impl CanonicalShard<'_> {
 
 impl<'a> Inputs<'a> {
     /// Looks all of them up. An error says why a result of such inputs is not kept.
-    pub fn of(backend: Backend<'a>, directory: &Path, digests: &FileDigests) -> Result<Self, String> {
+    pub fn of(backend: &'a Backend, directory: &Path, digests: &FileDigests) -> Result<Self, String> {
         let look = |name: &'a str| match digests.digest(Utf8Path::new(name)) {
             Ok(digest) => Ok((name, digest)),
             Err(error) => Err(error.to_string()),
@@ -72,11 +72,11 @@ impl<'a> Inputs<'a> {
         // The compiler's own content is in every key. With the note of it, keys would differ between machines and
         // outputs.
         let read = backend.others.iter().filter(|name| !keep::is_toolchain(&directory.join(name)));
-        let others = read.map(|&name| look(name)).collect::<Result<Vec<_>, _>>()?;
+        let others = read.map(|name| look(name)).collect::<Result<Vec<_>, _>>()?;
         let mut inputs =
-            Self { module: look(backend.module)?, module_name: MODULE.to_owned(), shard: None, others };
+            Self { module: look(&backend.module)?, module_name: MODULE.to_owned(), shard: None, others };
         if backend.shard != NO_SHARD {
-            let name = backend.shard;
+            let name = &backend.shard;
             let (bytes, _) = digests.read(Utf8Path::new(name)).map_err(|error| error.to_string())?;
             let shard = inputs.canonical_form(name, bytes)?;
             let own = shard.modules.iter().find(|module| module.path == backend.module);

@@ -46,15 +46,15 @@ impl Execute for Local<'_> {
         let words = match compiler {
             Some(words) => words,
             None => {
-                let words = super::redirect::redirect(job.label, &job.words, outputs)?;
+                let words = super::redirect::redirect(&job.label, &job.words, outputs)?;
                 words.into_iter().map(String::into_bytes).collect()
             }
         };
-        let io = |source| Cause::Io { label: job.label.to_owned(), source };
+        let io = |source| Cause::Io { label: job.label.clone(), source };
         let fitting = response_file::fit(&words).map_err(io)?;
         let start = |source| Cause::Start {
-            label: job.label.to_owned(),
-            program: job.words.first().map_or_else(String::new, |&word| word.to_owned()),
+            label: job.label.clone(),
+            program: job.words.first().cloned().unwrap_or_default(),
             source,
         };
         let mut command = Command::of_words(&fitting.words, self.directory)
@@ -110,8 +110,8 @@ impl Local<'_> {
     /// The compiler's own command of a backend compilation, where that is known.
     fn without_driver(&self, request: &ExecutionRequest<'_>) -> Option<Vec<Word>> {
         let ExecutionRequest { job, outputs, .. } = request;
-        let backend = job.backend?;
-        let program = program_file(Path::new(*job.words.first()?))?;
+        let backend = job.backend.as_ref()?;
+        let program = program_file(Path::new(job.words.first()?))?;
         // A script is run in any case.
         if is_script(&self.directory.unwrap_or(Path::new("")).join(program)) {
             return None;
@@ -121,8 +121,8 @@ impl Local<'_> {
         let called: Vec<&str> = others.iter().map(|output| output.name.as_str()).collect();
         let written: Vec<&str> = others.iter().map(|output| output.written.as_str()).collect();
         let names = Names {
-            module: backend.module,
-            shard: backend.shard,
+            module: &backend.module,
+            shard: &backend.shard,
             object: object.name.as_str(),
             others: &called,
         };

@@ -31,7 +31,12 @@ pub struct UnnamedOutput {
 /// by `-save-precodegen-ir=OUT`.
 /// Only the driver's `-o` says where split debug information goes when the command is silent, and its name stands in the
 /// object too; so a `.dwo` output that is not named is given to the compiler explicitly.
-pub fn redirect(label: &str, words: &[&str], outputs: &[Output<'_>]) -> Result<Vec<String>, UnnamedOutput> {
+pub fn redirect(
+    label: &str,
+    words: &[impl AsRef<str>],
+    outputs: &[Output<'_>],
+) -> Result<Vec<String>, UnnamedOutput> {
+    let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
     let mut redirected: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
     for &Output { name, written, .. } in outputs.iter().filter(|output| output.written != output.name) {
         let mut named = false;

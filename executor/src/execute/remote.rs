@@ -47,16 +47,14 @@ pub struct Remote<'a> {
 
 impl Execute for Remote<'_> {
     fn execute(&self, request: &ExecutionRequest<'_>) -> Result<Executed, Cause> {
-        if let Some(cause) = self.engine.ended(request.job.label) {
+        if let Some(cause) = self.engine.ended(&request.job.label) {
             return Err(cause);
         }
         if request.site == Site::Here {
             return self.here.execute(request);
         }
-        let not_there = |reason: &str| Cause::NotOnEngine {
-            label: request.job.label.to_owned(),
-            reason: reason.to_owned(),
-        };
+        let not_there =
+            |reason: &str| Cause::NotOnEngine { label: request.job.label.clone(), reason: reason.to_owned() };
         let Some(client) = self.engine.execution() else {
             let is_gone = self.engine.executes();
             return Err(not_there(if is_gone { "the engine is gone" } else { "no cache gave a result" }));
@@ -137,7 +135,7 @@ impl Remote<'_> {
                             if let Some(rival) = rival {
                                 rival.end().await;
                             }
-                            return Err(Cause::Interrupted { label: request.job.label.to_owned() });
+                            return Err(Cause::Interrupted { label: request.job.label.clone() });
                         }
                     }
                     if rival.is_none() && engine.pace.may_race(&flight) {
@@ -168,7 +166,7 @@ impl Remote<'_> {
             // It may lack a file that nobody knows of, such as one that the assembler includes.
             (Ok(executed), rival) if !executed.status.success() && self.engine.falls_back() => {
                 let reason = format!("the compiler fails there: {}", executed.stderr.text().trim());
-                let not_there = Err(Cause::NotOnEngine { label: request.job.label.to_owned(), reason });
+                let not_there = Err(Cause::NotOnEngine { label: request.job.label.clone(), reason });
                 match rival {
                     // The action has begun here too, so this machine finishes it.
                     Some(rival) => rival.ended.await.unwrap_or(not_there),
@@ -179,7 +177,7 @@ impl Remote<'_> {
                 if let Some(rival) = rival {
                     rival.end().await;
                 }
-                let io = |source| Cause::Io { label: request.job.label.to_owned(), source };
+                let io = |source| Cause::Io { label: request.job.label.clone(), source };
                 transfer::put_in_place(request.outputs).map_err(io)?;
                 Ok(executed)
             }

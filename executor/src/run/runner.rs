@@ -15,13 +15,12 @@ use distlto_prepare::warning;
 use super::arrivals::{self, Incoming};
 use super::event::Event;
 use super::machine_share::MachineShare;
-use super::owned_job::OwnedJob;
 use super::workers::{Task, Workers};
 use super::{Hooks, Made, Need, RunOptions, exhaustion};
 use crate::attempt::JobAttempt;
 use crate::cause::Cause;
 use crate::execute::remote::engine::Engine;
-use crate::job;
+use crate::job::{self, Job};
 use crate::schedule::estimate::Estimates;
 use crate::schedule::memory::{self, Limit, Memory, System};
 use crate::schedule::pools::Resource;
@@ -269,7 +268,7 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
         // An action that this thread runs itself has no worker's number.
         self.lanes.insert(action, worker.unwrap_or(self.workers.all.len()));
         let estimate = Duration::from_micros(self.work.schedule.cost(action));
-        let job = OwnedJob::of(&self.work.graph, action);
+        let job = Job::of(&self.work.graph, action);
         self.workers.give(worker, Task { action, job, site, estimate });
         started.actions.push(action);
     }
@@ -438,7 +437,7 @@ impl<'scope, 'env, 'g> RunLoop<'scope, 'env, 'g> {
     fn command_line(&self, action: ActionId) -> String {
         match self.options.repeat {
             Some(repeat) => repeat(action),
-            None => job::command_line(&self.work.graph.command(action), self.options.directory),
+            None => job::command_line(self.work.graph.command(action).into_iter(), self.options.directory),
         }
     }
 

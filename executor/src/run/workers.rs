@@ -12,15 +12,15 @@ use distlto_prepare::threads;
 
 use super::Provide;
 use super::event::Event;
-use super::owned_job::OwnedJob;
-use crate::attempt::{Context, JobAttempt};
+use crate::attempt::{self, Context, JobAttempt};
 use crate::cause::Cause;
+use crate::job::Job;
 use crate::schedule::Site;
 
 /// The task of a worker.
 pub(super) struct Task {
     pub(super) action: ActionId,
-    pub(super) job: OwnedJob,
+    pub(super) job: Job,
     /// The site where it runs.
     pub(super) site: Site,
     /// Its estimated time here.
@@ -126,7 +126,7 @@ impl WorkerContext<'_, '_> {
         if let Some(Err(source)) = self.provide.map(|provide| provide(task.action)) {
             return failed(task, |label| Cause::Io { label, source });
         }
-        task.job.run(task.site, task.estimate, self.context)
+        attempt::run(&task.job, task.site, task.estimate, self.context)
     }
 }
 

@@ -21,14 +21,14 @@ use super::{Expectation, Refusal, Refused};
 pub(crate) const NO_SHARD: &str = "/dev/null";
 
 /// One backend compilation's inputs, as the command names them.
-#[derive(Debug, Clone, Copy)]
-pub struct Backend<'a> {
+#[derive(Debug, Clone)]
+pub struct Backend {
     /// The module's path, which is its module id.
-    pub module: &'a str,
+    pub module: String,
     /// Its index shard.
-    pub shard: &'a str,
+    pub shard: String,
     /// Other inputs: the modules it imports from, as far as the caller knows them, profiles and the like.
-    pub others: &'a [&'a str],
+    pub others: Vec<String>,
 }
 
 /// Facts about the modules of one run. A module that hundreds of others import is read once.
@@ -62,29 +62,30 @@ impl Modules {
     }
 
     /// Checks all inputs of a backend compilation. Returns the requirements on its object.
-    pub fn check(&self, backend: Backend<'_>) -> Result<Expectation, Refused> {
-        self.check_all(backend).map_err(Refused::about(backend.module))
+    pub fn check(&self, backend: &Backend) -> Result<Expectation, Refused> {
+        self.check_all(backend).map_err(Refused::about(&backend.module))
     }
 
-    fn check_all(&self, backend: Backend<'_>) -> Result<Expectation, Refusal> {
-        let own = self.module("the module", backend.module)?;
-        let shard = self.shard(backend.shard)?;
+    fn check_all(&self, backend: &Backend) -> Result<Expectation, Refusal> {
+        let Backend { module, shard: place, others } = backend;
+        let own = self.module("the module", module)?;
+        let shard = self.shard(place)?;
         if let Some((shard, _)) = &shard {
-            if !self.ignores_hashes && lacks_own(shard, backend.module, own.instructions) {
-                return Err(Refusal::ImportersShard { shard: self.path(backend.shard) });
+            if !self.ignores_hashes && lacks_own(shard, module, own.instructions) {
+                return Err(Refusal::ImportersShard { shard: self.path(place) });
             }
             // A shard of another module names other imports, which may be missing: report the wrong module first.
-            if names(shard, backend.module) {
-                self.check_imports(shard, backend.module, own.hash)?;
+            if names(shard, module) {
+                self.check_imports(shard, module, own.hash)?;
             } else {
-                shard::check_hashes(shard, backend.module, |_| Ok(None))?;
+                shard::check_hashes(shard, module, |_| Ok(None))?;
             }
         }
-        for other in backend.others {
+        for other in others {
             let file = self.path(other);
             fs::metadata(&file).map_err(IoError::on("read the input", &file))?;
         }
-        let contents = self.contents(backend.module, shard.as_ref())?;
+        let contents = self.contents(module, shard.as_ref())?;
         Ok(Expectation { native: own.native, contents })
     }
 

@@ -7,7 +7,6 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use camino::Utf8Path;
 use distlto_executor::attempt::{self, Context};
 use distlto_executor::cancel::Cancel;
 use distlto_executor::describe::{Described, Describer, Platform, Toolchains};
@@ -76,11 +75,10 @@ impl<'a> Sample<'a> {
             false => CheckError::Here { what, why: said },
         })?;
         let place = trial.folder();
-        let options = Trial::backend();
-        let words = [&*compiler].into_iter().chain(options.iter().map(String::as_str)).collect();
-        let outputs = vec![(Utf8Path::new(OBJECT), Role::Object)];
-        let backend = Some(Backend { module: MODULE, shard: SHARD, others: &[] });
-        let job = Job { label: MODULE, words, backend, outputs };
+        let words = [compiler].into_iter().chain(Trial::backend()).collect();
+        let outputs = vec![(OBJECT.into(), Role::Object)];
+        let backend = Backend { module: MODULE.to_owned(), shard: SHARD.to_owned(), others: Vec::new() };
+        let job = Job { label: MODULE.to_owned(), words, backend: Some(backend), outputs };
         let action = compile(&job, place, platform, cancel)?;
         let object = place.join(OBJECT);
         let object = fs::read(&object).map_err(IoError::on("read", &object))?;
@@ -178,7 +176,7 @@ fn compiler_of(asked: Option<&str>) -> Result<String, ToolError> {
 
 /// Compiles the backend here, and describes it for a worker.
 fn compile(
-    job: &Job<'_>,
+    job: &Job,
     place: &Path,
     platform: Platform<'_>,
     cancel: &Cancel,

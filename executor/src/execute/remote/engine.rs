@@ -410,7 +410,7 @@ impl Engine {
     /// Decides about an action that the engine did not execute: it fails, or runs here. Gives up the engine on fatal
     /// errors.
     pub(super) fn judge(&self, request: &ExecutionRequest<'_>, error: Error) -> Cause {
-        let label = || request.job.label.to_owned();
+        let label = || request.job.label.clone();
         match &error {
             // Blobs that are still missing after all repairs are another refusal in these words.
             Error::Deadline { queued: true, .. } | Error::Lost { .. } => {
@@ -424,7 +424,7 @@ impl Engine {
             _ => self.give_up(&error),
         }
         if !self.settings.falls_back {
-            return self.failed(request.job.label, error);
+            return self.failed(&request.job.label, error);
         }
         self.returned.add(|| format!("{} runs on this machine: {error}", label()));
         Cause::NotOnEngine { label: label(), reason: error.to_string() }
