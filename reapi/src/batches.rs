@@ -13,7 +13,7 @@ use tonic::{Code, Status};
 
 use crate::batching::{BatchCall, BatchLimits};
 use crate::blob::Blob;
-use crate::call::{Attempt, AttemptFailure, Calls, cut, status, stub};
+use crate::call::{Attempt, AttemptFailure, Calls, status, stub};
 use crate::capabilities::{Capabilities, compresses, weight};
 use crate::digest::{Digest, DigestMessage};
 use crate::error::Error;
@@ -21,6 +21,7 @@ use crate::method::Method;
 use crate::proto;
 use crate::proto::batch_update_blobs_request::Request;
 use crate::retry::{RetryVerdict, verdict};
+use crate::silence::cut;
 use crate::zstd_stream;
 
 const UPDATE_CALLS: usize = 4;

@@ -3,7 +3,6 @@
 //! Every request goes through [`Calls`]. Does not depend on the method.
 
 use std::future::Future;
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,11 +24,9 @@ use crate::method::Method;
 use crate::options::Options;
 use crate::proto;
 use crate::retry::{Retry, RetryVerdict, untrusted, verdict};
+use crate::silence::silent;
 use crate::statistics::Statistics;
 use crate::stream_slots::StreamSlots;
-
-/// Of messages that are received. A result that lists ten thousands of outputs passes gRPC's usual 4 MiB.
-pub const MESSAGE_LIMIT: usize = 256 << 20;
 
 /// Shorter values of headers would be found in any message.
 const SHORTEST_SECRET: usize = 4;
@@ -125,11 +122,18 @@ impl Attempt {
 macro_rules! stub {
     ($attempt:expr, $service:ident, $client:ident) => {
         $crate::proto::$service::$client::new($attempt.channel())
-            .max_decoding_message_size($crate::call::MESSAGE_LIMIT)
+            .max_decoding_message_size($crate::silence::MESSAGE_LIMIT)
             .max_encoding_message_size(usize::MAX)
     };
 }
 pub(crate) use stub;
+
+impl Options {
+    /// Reads certificates and keys, and looks at headers, as a client would. No server is asked.
+    pub fn check(&self) -> Result<(), Error> {
+        Calls::new(self.clone()).map(drop)
+    }
+}
 
 impl Calls {
     pub fn new(options: Options) -> Result<Self, Error> {
@@ -344,21 +348,6 @@ impl Calls {
 fn printable(words: &str) -> String {
     let odd = |c: char| c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     words.chars().take(LONGEST_WORDS).map(|c| if odd(c) { '\u{fffd}' } else { c }).collect()
-}
-
-/// That nothing came for too long.
-pub fn silent(limit: Duration) -> Status {
-    let text = format!("silent for {limit:?}");
-    let mut status = Status::deadline_exceeded(&*text);
-    status.set_source(Arc::new(io::Error::new(io::ErrorKind::TimedOut, text)));
-    status
-}
-
-/// That a stream ended before its end.
-pub fn cut(text: &str) -> Status {
-    let mut status = Status::unavailable(text);
-    status.set_source(Arc::new(io::Error::new(io::ErrorKind::UnexpectedEof, text)));
-    status
 }
 
 /// A status inside of a message, as if a call had ended with it.

@@ -16,13 +16,13 @@ use reqwest::{Certificate, Client, Identity, Method, RequestBuilder, Response, S
 use tonic::metadata::MetadataMap;
 use tonic::{Code, Status};
 
-use crate::call::{MESSAGE_LIMIT, silent};
 use crate::channel::{chain, pem};
 use crate::digest::{Digest, DigestMessage};
 use crate::error::Error;
 use crate::options::Options;
 use crate::proto;
 use crate::s3::BucketFolder;
+use crate::silence::{MESSAGE_LIMIT, silent};
 use crate::statistics::Statistics;
 
 /// gRPC's alone.

@@ -53,6 +53,7 @@ mod missing_blobs;
 pub mod options;
 mod retry;
 pub mod s3;
+mod silence;
 pub mod statistics;
 mod stream_read;
 mod stream_slots;

@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use tonic::codegen::http::Uri;
 
-use crate::call::Calls;
 use crate::error::Error;
 use crate::s3::S3Account;
 
@@ -96,11 +95,6 @@ impl Options {
             self.connect_time = self.connect_time.min(time);
             self.stream_patience = self.stream_patience.min(time * 4);
         }
-    }
-
-    /// Reads certificates and keys, and looks at headers, as a client would. No server is asked.
-    pub fn check(&self) -> Result<(), Error> {
-        Calls::new(self.clone()).map(drop)
     }
 }
 

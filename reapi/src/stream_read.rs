@@ -11,11 +11,12 @@ use tokio::io::{AsyncSeekExt, AsyncWriteExt};
 use tokio::time::{Instant, timeout_at};
 use tonic::Code;
 
-use crate::call::{AttemptFailure, Calls, Pace, cut, stub};
+use crate::call::{AttemptFailure, Calls, Pace, stub};
 use crate::capabilities::{Capabilities, compresses};
 use crate::digest::{Digest, Hasher};
 use crate::error::Error;
 use crate::method::Method;
+use crate::silence::cut;
 use crate::zstd_stream::Decompressor;
 
 const METHOD: Method = Method::Read;

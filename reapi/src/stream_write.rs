@@ -16,10 +16,11 @@ use tokio_stream::wrappers::ReceiverStream;
 use uuid::Uuid;
 
 use crate::blob::Blob;
-use crate::call::{Attempt, AttemptFailure, Calls, Pace, silent, stub};
+use crate::call::{Attempt, AttemptFailure, Calls, Pace, stub};
 use crate::digest::Hasher;
 use crate::error::Error;
 use crate::method::Method;
+use crate::silence::silent;
 use crate::statistics::Statistics;
 use crate::zstd_stream;
 

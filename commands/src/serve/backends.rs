@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use camino::Utf8PathBuf;
 use distlto_executor::describe::Described;
 use distlto_executor::execute::Linker;
-use distlto_executor::execute::remote::link_objects::KnownObject;
+use distlto_executor::execute::remote::link_list::KnownObject;
 use distlto_executor::process_stat::resident;
 use distlto_executor::result::Key;
 use distlto_executor::run::{self, Hooks, Made};

@@ -14,6 +14,7 @@
 
 mod archive;
 mod eviction;
+mod layout;
 pub mod limits;
 pub mod maintenance;
 mod record;
@@ -27,9 +28,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::SystemTime;
 
-use distlto_prepare::blobs::{self, BlobDigest, Blobs, Placed, Placing};
+use distlto_prepare::blobs::{self, Blobs, Placed, Placing};
 use distlto_prepare::io_error::IoError;
-use distlto_prepare::layout::Layout;
 use distlto_prepare::mutex::lock;
 use distlto_prepare::private;
 use distlto_prepare::prune::space;
@@ -42,17 +42,9 @@ use crate::result::{ActionResult, Key, NewResult, OutputFile};
 use crate::schedule::Site;
 pub use archive::Transferred;
 use eviction::Evictor;
+pub use layout::sha256;
+use layout::{BLOBS, LARGEST_RECORD, LAYOUT, PARTS, RECORDS};
 pub use limits::CacheLimits;
-
-/// Changes when the layout or the format of the records do.
-const LAYOUT: Layout = Layout { prefix: "results-v", version: 1 };
-const RECORDS: &str = "records";
-const BLOBS: &str = "blobs";
-/// The directories: records refer to blobs, and go before them.
-const PARTS: [&str; 2] = [RECORDS, BLOBS];
-
-/// Standard error is kept within bounds, so that no record comes near this. Bytes.
-const LARGEST_RECORD: u64 = 64 << 20;
 
 /// Putting ends for a process after so many failures: a full disk stays full.
 const FAILURES: usize = 8;
@@ -77,11 +69,6 @@ pub struct Cache {
 struct Troubles {
     seen: BTreeSet<String>,
     untold: Vec<String>,
-}
-
-/// The SHA-256 digest of some bytes.
-pub fn sha256(bytes: &[u8]) -> BlobDigest {
-    distlto_planner::digests::Digest::of(bytes).hash
 }
 
 impl Cache {

@@ -7,33 +7,31 @@
 
 mod action_cache;
 pub mod engine;
-pub mod link_objects;
+pub mod link_list;
+mod link_objects;
 mod loss;
 mod pace;
 mod silence;
 pub mod stop;
 mod transfer;
+mod under_way;
 mod uploads;
 pub mod whole_links;
 
 use std::path::Path;
 use std::pin::pin;
 use std::thread;
-use std::time::Duration;
 
 use distlto_prepare::threads;
-use distlto_reapi::{Client, Error};
+use distlto_reapi::Error;
 use tokio::sync::oneshot;
 
 use self::engine::Engine;
+use self::under_way::{Action, LOOK};
 use super::{Execute, Executed, ExecutionRequest};
 use crate::cancel::Cancel;
 use crate::cause::Cause;
-use crate::describe::Described;
 use crate::schedule::Site;
-
-/// How often an action that is under way is looked at, while slots of this machine are idle.
-const LOOK: Duration = Duration::from_millis(100);
 
 /// An engine, and this machine.
 pub struct Remote<'a> {
@@ -69,14 +67,6 @@ impl Execute for Remote<'_> {
         }
         self.race(request, &Action { client, described, request, directory: self.directory })
     }
-}
-
-/// An action under way on an engine.
-struct Action<'a> {
-    client: &'a Client,
-    described: &'a Described<'a>,
-    request: &'a ExecutionRequest<'a>,
-    directory: Option<&'a Path>,
 }
 
 /// The same action on this machine, begun because the engine is late.

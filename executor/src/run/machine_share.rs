@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use distlto_planner::graph::ActionId;
 use distlto_prepare::warning::warn;
 
-use super::RunOptions;
+use super::options::RunOptions;
 use crate::ledger::holding::{Holding, Wish};
 use crate::ledger::share::{self, RunLimits, Sums};
 use crate::ledger::{LedgerError, Seat, Turn};

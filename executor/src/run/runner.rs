@@ -14,9 +14,10 @@ use distlto_prepare::warning;
 
 use super::arrivals::{self, Incoming};
 use super::event::Event;
+use super::exhaustion;
 use super::machine_share::MachineShare;
+use super::options::{Hooks, Made, Need, RunOptions};
 use super::workers::{Task, Workers};
-use super::{Hooks, Made, Need, RunOptions, exhaustion};
 use crate::attempt::JobAttempt;
 use crate::cause::Cause;
 use crate::execute::remote::engine::Engine;

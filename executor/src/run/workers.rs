@@ -10,8 +10,8 @@ use std::time::Duration;
 use distlto_planner::graph::ActionId;
 use distlto_prepare::threads;
 
-use super::Provide;
 use super::event::Event;
+use super::options::Provide;
 use crate::attempt::{self, Context, JobAttempt};
 use crate::cause::Cause;
 use crate::job::Job;

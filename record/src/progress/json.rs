@@ -28,7 +28,7 @@ use std::time::{Duration, SystemTime};
 use miette::Diagnostic;
 use serde_json::{Value, json};
 
-use super::{Plan, Progress, ProgressEvent, put};
+use super::event::{Plan, Progress, ProgressEvent, put};
 use crate::report::Counts;
 use crate::report::summary::Summary;
 

@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 use distlto_planner::graph::ActionKind;
 
+use super::eta;
+use super::event::{SlotWait, UnderWay, verb};
 use super::recorded::Recorded;
 use super::text::{about, fitted, human, printable, size, width};
-use super::{SlotWait, UnderWay, eta, verb};
 use crate::action::ActionRecord;
 
 /// The least columns that a name is shown in.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use distlto_planner::graph::ActionId;
 use distlto_prepare::blobs;
 
-use super::{Phase, Plan, ProgressEvent, ProgressStep, SlotWait, UnderWay};
+use super::event::{Phase, Plan, ProgressEvent, ProgressStep, SlotWait, UnderWay};
 use crate::action::{
     ActionCost, ActionPhases, ActionRecord, ActionStatus, CacheAnswer, FailedAction, Interval, OutputRecord,
 };

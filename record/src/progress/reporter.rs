@@ -21,8 +21,10 @@ use distlto_prepare::regular;
 use distlto_prepare::warning::warn;
 use distlto_prepare::write::write_atomically;
 
+use super::event::{Phase, Progress, ProgressEvent, Style};
+use super::json::JsonProgress;
 use super::recorded::{Recorded, SharedRecord};
-use super::{JsonProgress, Phase, Progress, ProgressEvent, Style, TextProgress};
+use super::shell::TextProgress;
 use crate::action::ActionRecord;
 use crate::cause::FailureCause;
 use crate::report::Counts;

@@ -14,9 +14,10 @@ use distlto_prepare::mutex::lock;
 use distlto_prepare::{exit, threads};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
+use super::event::{Phase, Progress, ProgressEvent, ProgressStep, Style, put, verb};
+use super::line;
 use super::recorded::SharedRecord;
 use super::text::{human, printable, whole_lines};
-use super::{Phase, Progress, ProgressEvent, ProgressStep, Style, line, put, verb};
 use crate::report::{Counts, Failure, Measured, Origin};
 
 /// How often the line of a terminal is drawn.

@@ -11,7 +11,8 @@ use distlto_prepare::io_error::IoError;
 use distlto_prepare::prune::KeptFile;
 use tar::{Archive, Builder, EntryType, Header};
 
-use super::{BLOBS, Cache, CacheLimits, LARGEST_RECORD, PARTS, RECORDS, record, sha256};
+use super::layout::{BLOBS, LARGEST_RECORD, PARTS, RECORDS, sha256};
+use super::{Cache, CacheLimits, record};
 use crate::result::Key;
 
 /// The outcome of an export or an import.

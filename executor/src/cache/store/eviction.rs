@@ -20,9 +20,9 @@ use distlto_prepare::prune::{GoOn, PruneReport};
 use distlto_prepare::regular::Links;
 use distlto_prepare::threads;
 
+use super::layout::{PARTS, RECORDS};
 use super::limits::CacheLimits;
 use super::usage::{self, Usage};
-use super::{PARTS, RECORDS};
 use crate::cancel::Cancel;
 
 /// Puts and bytes of a process that are not in the shared statistics yet: at most so many.

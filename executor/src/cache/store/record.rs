@@ -8,7 +8,7 @@ use distlto_prepare::blobs::{from_hex, hex};
 use distlto_prepare::sealed;
 use serde::{Deserialize, Serialize};
 
-use super::sha256;
+use super::layout::sha256;
 use crate::result::{ActionResult, Key, OutputFile};
 use distlto_record::report::Measured;
 

@@ -13,7 +13,7 @@ use distlto_prepare::regular::Links;
 use distlto_prepare::sealed;
 use serde::{Deserialize, Serialize};
 
-use super::sha256;
+use super::layout::sha256;
 
 const HEADER: &str = "distlto cache usage 1\n";
 

@@ -12,10 +12,10 @@ use distlto_reapi::blob::Blob;
 use distlto_reapi::execute::{command_time, with_command_time};
 use distlto_reapi::{Client, Code, Digest, DigestMessage, Error, proto};
 
-use super::LOOK;
 use super::engine::{Engine, printed};
-use super::link_objects::KnownObject;
+use super::link_list::KnownObject;
 use super::transfer;
+use super::under_way::LOOK;
 use crate::action::Encoded;
 use crate::cache::{Hit, ResultCache};
 use crate::describe::Described;

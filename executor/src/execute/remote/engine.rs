@@ -23,13 +23,14 @@ use distlto_record::report::{Measured, Span, microseconds};
 use distlto_record::run::{EngineUse, Lookups};
 use miette::Diagnostic;
 
-use super::link_objects::LinkObjects;
+use super::link_list::LinkObjects;
 use super::loss::EngineLoss;
 use super::pace::{FlightStage, InFlight, Pace};
 use super::silence::Silence;
 use super::stop::Stop;
+use super::transfer;
+use super::under_way::Action;
 use super::uploads::ResultUploads;
-use super::{Action, transfer};
 use crate::cache::Hit;
 use crate::cancel::Cancel;
 use crate::cause::Cause;
