@@ -1,5 +1,4 @@
-//! `distlto cache`: looks after the store of objects and records of links, other caches of results, and stores of unpacked archive
-//! members.
+//! `distlto cache`: looks after the store of objects and records of links, and other caches of results.
 //!
 //! The crates that fill them know their contents.
 
@@ -19,17 +18,15 @@ use distlto_prepare::error::PrepareError;
 use distlto_prepare::exit;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::prune::PruneReport;
-use distlto_prepare::store::Store;
 use distlto_prepare::warning::warn;
 use distlto_prepare::write::{place as place_file, to_standard_output};
 use miette::Diagnostic;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use thiserror::Error;
 
 /// Look after the store of objects and records of links
 ///
-/// That of the user, unless --cache or DISTLTO_CACHE names another. A store of unpacked archive members (--store) is looked after in
-/// the same way.
+/// That of the user, unless --cache or DISTLTO_CACHE names another.
 #[derive(Debug, Args)]
 #[command(after_help = exit::help())]
 pub struct CacheCommandArgs {
@@ -81,7 +78,7 @@ pub enum CacheCommand {
     #[command(after_help = exit::help())]
     Export {
         #[command(flatten)]
-        which: CacheOnly,
+        which: Which,
         /// Write at most so many bytes; K, M, G and T stand for powers of 1024
         #[arg(long, value_name = "SIZE", value_parser = parse_size)]
         max_size: Option<u64>,
@@ -98,56 +95,28 @@ pub enum CacheCommand {
     #[command(after_help = exit::help())]
     Import {
         #[command(flatten)]
-        which: CacheOnly,
+        which: Which,
         /// The archive; - for standard input
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },
 }
 
-/// Which store is exported or filled.
-#[derive(Debug, Args)]
-pub struct CacheOnly {
-    /// The store in this directory
-    #[arg(long, value_name = "DIR", env = VARIABLE)]
-    pub cache: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// What is looked after, and how that is told.
+/// Which store is looked after, and how that is told.
 #[derive(Debug, Args)]
 pub struct Which {
     /// The store in this directory
     #[arg(long, value_name = "DIR", env = VARIABLE)]
     pub cache: Option<PathBuf>,
-    /// The store of unpacked archive members in this directory
-    #[arg(long, value_name = "DIR")]
-    pub store: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
 
-/// One of the two.
-enum Kept {
-    Cache(Cache),
-    Store(Store),
-}
-
 impl Which {
-    fn open(&self) -> Result<Vec<Kept>, CacheError> {
-        let mut opened = Vec::new();
-        // A store of members alone is looked after if only that is named.
-        if self.cache.is_some() || self.store.is_none() {
-            let directory = place(self.cache.as_deref())?;
-            opened.push(Kept::Cache(Cache::open_existing(&directory, UNLIMITED)?));
-        }
-        if let Some(directory) = &self.store {
-            opened.push(Kept::Store(Store::open_existing(directory)?));
-        }
-        Ok(opened)
+    /// Opens the store, which must exist.
+    fn open(&self) -> Result<Cache, CacheError> {
+        Ok(Cache::open_existing(&place(self.cache.as_deref())?, UNLIMITED)?)
     }
 }
 
@@ -181,33 +150,28 @@ pub enum CacheError {
 /// Runs the command.
 pub fn run(args: &CacheCommandArgs) -> Result<u8, CacheError> {
     let mut code = 0;
-    let mut json = Map::from_iter([("version".to_owned(), json!(1))]);
     let mut text = String::new();
-    let which = match &args.command {
+    let (which, value) = match &args.command {
         CacheCommand::Export { which, max_size, max_age, file } => {
             return export(which, CacheLimits { size: *max_size, age: *max_age }, file);
         }
         CacheCommand::Import { which, file } => return import(which, file),
-        CacheCommand::Stats { which }
-        | CacheCommand::Prune { which, .. }
-        | CacheCommand::Verify { which, .. } => which,
-    };
-    for kept in which.open()? {
-        let value = match &args.command {
-            CacheCommand::Prune { max_size, max_age, .. } => kept.prune(*max_size, *max_age, &mut text)?,
-            CacheCommand::Verify { keep, .. } => {
-                let report = kept.verify(*keep)?;
-                if !report.bad.is_empty() {
-                    code = exit::BAD_INPUT;
-                }
-                verified(&kept.name(), &report, &mut text)
+        CacheCommand::Stats { which } => (which, stats(&which.open()?, &mut text)?),
+        CacheCommand::Prune { which, max_size, max_age } => {
+            let limits = CacheLimits { size: *max_size, age: *max_age };
+            (which, prune(&which.open()?, limits, &mut text)?)
+        }
+        CacheCommand::Verify { which, keep } => {
+            let cache = which.open()?;
+            let report = verify(&cache, *keep)?;
+            if !report.bad.is_empty() {
+                code = exit::BAD_INPUT;
             }
-            _ => kept.stats(&mut text)?,
-        };
-        json.insert(kept.kind().to_owned(), value);
-    }
+            (which, verified(&name(&cache), &report, &mut text))
+        }
+    };
     if which.json {
-        text = format!("{}\n", Value::Object(json));
+        text = format!("{}\n", json!({ "version": 1, "cache": value }));
     }
     to_standard_output(text.as_bytes())?;
     Ok(code)
@@ -218,9 +182,8 @@ fn is_stream(file: &Path) -> bool {
     file == Path::new("-")
 }
 
-fn export(which: &CacheOnly, limits: CacheLimits, file: &Path) -> Result<u8, CacheError> {
-    let directory = place(which.cache.as_deref())?;
-    let cache = Cache::open_existing(&directory, UNLIMITED)?;
+fn export(which: &Which, limits: CacheLimits, file: &Path) -> Result<u8, CacheError> {
+    let cache = which.open()?;
     if is_stream(file) {
         let out = BufWriter::new(io::stdout().lock());
         cache.export(limits, out, Path::new("standard output"))?;
@@ -232,10 +195,10 @@ fn export(which: &CacheOnly, limits: CacheLimits, file: &Path) -> Result<u8, Cac
         done = cache.export(limits, out, file).map_err(|error| error.source)?;
         Ok(())
     })?;
-    tell("exported", &directory, &done, which.json)
+    tell("exported", cache.directory(), &done, which.json)
 }
 
-fn import(which: &CacheOnly, file: &Path) -> Result<u8, CacheError> {
+fn import(which: &Which, file: &Path) -> Result<u8, CacheError> {
     let directory = place(which.cache.as_deref())?;
     let cache = Cache::open(&directory, CacheLimits::default())?;
     let done = if is_stream(file) {
@@ -262,126 +225,89 @@ fn tell(what: &str, directory: &Path, done: &Transferred, as_json: bool) -> Resu
     Ok(if bad.is_empty() { 0 } else { exit::BAD_INPUT })
 }
 
-impl Kept {
-    fn kind(&self) -> &'static str {
-        match self {
-            Self::Cache(_) => "cache",
-            Self::Store(_) => "store",
-        }
-    }
+fn name(cache: &Cache) -> String {
+    format!("cache {}", cache.directory().display())
+}
 
-    fn directory(&self) -> &Path {
-        match self {
-            Self::Cache(cache) => cache.directory(),
-            Self::Store(store) => store.directory(),
+fn stats(cache: &Cache, text: &mut String) -> Result<Value, CacheError> {
+    let held = cache.holdings()?;
+    let line = |text: &mut String, name: &str, value: &dyn std::fmt::Display| {
+        text.push_str(&format!("  {name:<10}{value}\n"));
+    };
+    text.push_str(&format!("{}\n", name(cache)));
+    line(text, "results", &held.records);
+    line(text, "files", &format!("{}, {} bytes", held.blobs, held.bytes));
+    line(text, "on disk", &format!("{} bytes", held.disk));
+    let seconds = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    for (name, time) in [("oldest", held.oldest), ("newest", held.newest)] {
+        if let Some(time) = time {
+            line(text, name, &format!("used {} ago", ago(time)));
         }
     }
+    let (links, bytes) = LinkState::held(&cache.directory().join(store::LINKS));
+    line(text, "links", &format!("{links} records, {bytes} bytes"));
+    let mut value = json!({
+        "directory": cache.directory().display().to_string(),
+        "records": held.records,
+        "files": held.blobs,
+        "bytes": held.bytes,
+        "disk": held.disk,
+        "oldest": held.oldest.map(seconds),
+        "newest": held.newest.map(seconds),
+        "links": { "records": links, "bytes": bytes },
+    });
+    if let Some(usage) = cache.usage() {
+        line(text, "hits", &format!("{} of {}", usage.hits, usage.hits.saturating_add(usage.misses)));
+        line(text, "stored", &usage.stored);
+        line(text, "removed", &format!("{} files, by its limits", usage.removed));
+        for (name, count) in [
+            ("hits", usage.hits),
+            ("misses", usage.misses),
+            ("stored", usage.stored),
+            ("removed", usage.removed),
+            ("since", usage.since),
+        ] {
+            value[name] = json!(count);
+        }
+    }
+    Ok(value)
+}
 
-    fn name(&self) -> String {
-        format!("{} {}", self.kind(), self.directory().display())
+fn prune(cache: &Cache, limits: CacheLimits, text: &mut String) -> Result<Value, CacheError> {
+    let report = cache.prune(limits)?;
+    let PruneReport { removed_files, removed_bytes, kept_files, kept_bytes, temporaries } = report;
+    text.push_str(&format!(
+        "{}\n  removed {removed_files} files, {removed_bytes} bytes\n  kept {kept_files} files, {kept_bytes} bytes\n",
+        name(cache),
+    ));
+    let links = cache.directory().join(store::LINKS);
+    let links = LinkState::prune(&links, limits.age.unwrap_or(KEPT))?;
+    if links > 0 {
+        text.push_str(&format!("  removed the records of {links} links\n"));
     }
+    let forgotten = Compilers::prune(cache.directory())?;
+    if forgotten > 0 {
+        text.push_str(&format!("  forgot {forgotten} files of compilers that are gone\n"));
+    }
+    Ok(json!({
+        "directory": cache.directory().display().to_string(),
+        "removed_files": removed_files,
+        "removed_bytes": removed_bytes,
+        "kept_files": kept_files,
+        "kept_bytes": kept_bytes,
+        "temporaries": temporaries,
+        "links": links,
+        "forgotten": forgotten,
+    }))
+}
 
-    fn stats(&self, text: &mut String) -> Result<Value, CacheError> {
-        let (held, usage, records) = match self {
-            Self::Cache(cache) => (cache.holdings()?, cache.usage(), "results"),
-            Self::Store(store) => (store.holdings()?, None, "archives"),
-        };
-        let line = |text: &mut String, name: &str, value: &dyn std::fmt::Display| {
-            text.push_str(&format!("  {name:<10}{value}\n"));
-        };
-        text.push_str(&format!("{}\n", self.name()));
-        line(text, records, &held.records);
-        line(text, "files", &format!("{}, {} bytes", held.blobs, held.bytes));
-        line(text, "on disk", &format!("{} bytes", held.disk));
-        let seconds = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        for (name, time) in [("oldest", held.oldest), ("newest", held.newest)] {
-            if let Some(time) = time {
-                line(text, name, &format!("used {} ago", ago(time)));
-            }
-        }
-        let mut value = json!({
-            "directory": self.directory().display().to_string(),
-            "records": held.records,
-            "files": held.blobs,
-            "bytes": held.bytes,
-            "disk": held.disk,
-            "oldest": held.oldest.map(seconds),
-            "newest": held.newest.map(seconds),
-        });
-        if let Self::Cache(cache) = self {
-            let (links, bytes) = LinkState::held(&cache.directory().join(store::LINKS));
-            line(text, "links", &format!("{links} records, {bytes} bytes"));
-            value["links"] = json!({ "records": links, "bytes": bytes });
-        }
-        if let Some(usage) = usage {
-            line(text, "hits", &format!("{} of {}", usage.hits, usage.hits.saturating_add(usage.misses)));
-            line(text, "stored", &usage.stored);
-            line(text, "removed", &format!("{} files, by its limits", usage.removed));
-            for (name, count) in [
-                ("hits", usage.hits),
-                ("misses", usage.misses),
-                ("stored", usage.stored),
-                ("removed", usage.removed),
-                ("since", usage.since),
-            ] {
-                value[name] = json!(count);
-            }
-        }
-        Ok(value)
+fn verify(cache: &Cache, keep: bool) -> Result<CheckReport, CacheError> {
+    let mut report = cache.verify(keep)?;
+    if let Some(bad) = Compilers::check(cache.directory(), keep) {
+        report.bad.push(bad);
+        report.removed += usize::from(!keep);
     }
-
-    fn prune(
-        &self,
-        size: Option<u64>,
-        age: Option<Duration>,
-        text: &mut String,
-    ) -> Result<Value, CacheError> {
-        let report = match self {
-            Self::Cache(cache) => cache.prune(CacheLimits { size, age })?,
-            Self::Store(store) => store.prune(size, age)?,
-        };
-        let PruneReport { removed_files, removed_bytes, kept_files, kept_bytes, temporaries } = report;
-        text.push_str(&format!(
-            "{}\n  removed {removed_files} files, {removed_bytes} bytes\n  kept {kept_files} files, {kept_bytes} bytes\n",
-            self.name(),
-        ));
-        let mut value = json!({
-            "directory": self.directory().display().to_string(),
-            "removed_files": removed_files,
-            "removed_bytes": removed_bytes,
-            "kept_files": kept_files,
-            "kept_bytes": kept_bytes,
-            "temporaries": temporaries,
-        });
-        if let Self::Cache(cache) = self {
-            let links = cache.directory().join(store::LINKS);
-            let links = LinkState::prune(&links, age.unwrap_or(KEPT))?;
-            if links > 0 {
-                text.push_str(&format!("  removed the records of {links} links\n"));
-            }
-            value["links"] = json!(links);
-            let forgotten = Compilers::prune(cache.directory())?;
-            if forgotten > 0 {
-                text.push_str(&format!("  forgot {forgotten} files of compilers that are gone\n"));
-            }
-            value["forgotten"] = json!(forgotten);
-        }
-        Ok(value)
-    }
-
-    fn verify(&self, keep: bool) -> Result<CheckReport, CacheError> {
-        Ok(match self {
-            Self::Cache(cache) => {
-                let mut report = cache.verify(keep)?;
-                if let Some(bad) = Compilers::check(cache.directory(), keep) {
-                    report.bad.push(bad);
-                    report.removed += usize::from(!keep);
-                }
-                report
-            }
-            Self::Store(store) => store.check(keep)?,
-        })
-    }
+    Ok(report)
 }
 
 fn verified(name: &str, report: &CheckReport, text: &mut String) -> Value {

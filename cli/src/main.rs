@@ -49,7 +49,7 @@ fn main() -> ExitCode {
             run_link(&words, &LinkOptions { is_short_form: true, ..stand_in::options() })
         }
         CliCommand::Run(args) => watching(|cancel| exit::run(|| run::run(&args, cancel))),
-        CliCommand::Prepare(args) => exit::run(|| distlto_prepare::command::run(args)),
+        CliCommand::Prepare(args) => exit::run(|| distlto_prepare::command::run(&args)),
         CliCommand::Index(args) => with_cancel(|cancel| index::run(&args, cancel)),
         CliCommand::KbuildIndex(args) => with_cancel(|cancel| index_only::run(&args, cancel)),
         CliCommand::KbuildArchive(args) => {

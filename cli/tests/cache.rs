@@ -1,4 +1,4 @@
-//! `distlto cache` on a cache with two results and on a store with one archive.
+//! `distlto cache` on a cache with two results.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,8 +7,6 @@ use std::process::Command;
 use distlto_executor::cache::store::{Cache, CacheLimits};
 use distlto_executor::output::Role;
 use distlto_executor::result::{Key, NewOutput, NewResult};
-use distlto_prepare::store::Store;
-use distlto_prepare::unpack::{Unpack, unpack};
 use distlto_record::report::Measured;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -32,7 +30,7 @@ fn json(directory: &Path, words: &[&str], code: i32) -> Value {
     serde_json::from_str(&stdout).expect("JSON")
 }
 
-/// `cache` and `store` in a directory.
+/// `cache` in a directory.
 fn kept() -> TempDir {
     let scratch = tempfile::tempdir().expect("writable");
     let path = |name: &str| scratch.path().join(name);
@@ -54,26 +52,6 @@ fn kept() -> TempDir {
     cache.count(true);
     cache.count(false);
     drop(cache);
-    let compiled = Command::new("clang-22")
-        .args(["-c", "-xc", "/dev/null", "-o", "a.o"])
-        .current_dir(scratch.path())
-        .status()
-        .expect("clang-22: apt install clang-22");
-    let archived = Command::new("llvm-ar-22")
-        .args(["qcs", "a.a", "a.o"])
-        .current_dir(scratch.path())
-        .status()
-        .expect("llvm-ar-22: apt install llvm-22");
-    assert!(compiled.success() && archived.success());
-    let store = Store::open(&path("store")).expect("a store");
-    unpack(&Unpack {
-        archive: &path("a.a"),
-        directory: &path("out"),
-        store: Some(&store),
-        architecture: None,
-        fat_lto: false,
-    })
-    .expect("unpacked");
     scratch
 }
 
@@ -89,14 +67,13 @@ fn files(directory: &Path) -> Vec<PathBuf> {
 #[test]
 fn what_is_kept_is_told_and_pruned() {
     let scratch = kept();
-    let told = json(scratch.path(), &["stats", "--cache", "cache", "--store", "store", "--json"], 0);
-    let (cache, store) = (&told["cache"], &told["store"]);
+    let told = json(scratch.path(), &["stats", "--cache", "cache", "--json"], 0);
+    let cache = &told["cache"];
     assert_eq!(told["version"], 1);
     assert_eq!((&cache["records"], &cache["files"], &cache["bytes"]), (&2.into(), &2.into(), &10_000.into()));
     assert_eq!(cache["disk"], 2 * 4096 + 2 * 8192);
     assert_eq!((&cache["hits"], &cache["misses"], &cache["stored"]), (&1.into(), &1.into(), &2.into()));
     assert!(cache["oldest"].as_u64() <= cache["newest"].as_u64() && cache["oldest"].as_u64() > Some(0));
-    assert_eq!((&store["records"], &store["files"]), (&1.into(), &1.into()));
     let (code, text, _) = run(scratch.path(), &["stats", "--cache", "cache"]);
     assert!(code == 0 && text.contains("  results   2\n") && text.contains("  hits      1 of 2\n"), "{text}");
     let (code, text, _) = run(scratch.path(), &["prune", "--cache", "cache", "--max-size", "12K"]);
@@ -104,43 +81,41 @@ fn what_is_kept_is_told_and_pruned() {
         (code, text.as_str()),
         (0, "cache cache\n  removed 2 files, 12288 bytes\n  kept 2 files, 12288 bytes\n")
     );
-    let pruned =
-        json(scratch.path(), &["prune", "--cache=cache", "--store=store", "--max-age=0s", "--json"], 0);
-    assert_eq!((&pruned["cache"]["kept_files"], &pruned["store"]["kept_files"]), (&0.into(), &0.into()));
+    let pruned = json(scratch.path(), &["prune", "--cache=cache", "--max-age=0s", "--json"], 0);
+    assert_eq!(pruned["cache"]["kept_files"], 0);
 }
 
 #[test]
 fn what_is_damaged_is_named_and_removed() {
     let scratch = kept();
-    let verify = ["verify", "--cache=cache", "--store=store", "--json"];
+    let verify = ["verify", "--cache=cache", "--json"];
     let clean = json(scratch.path(), &verify, 0);
-    assert_eq!((&clean["cache"]["files"], &clean["store"]["files"]), (&4.into(), &2.into()));
+    assert_eq!(clean["cache"]["files"], 4);
     let mut damaged = files(&scratch.path().join("cache/results-v1/blobs"));
     damaged.truncate(1);
-    damaged.extend(files(&scratch.path().join("store/v2/archives")));
     for file in &damaged {
         fs::remove_file(file).expect("there");
         fs::write(file, "").expect("writable");
     }
-    let (code, text, _) = run(scratch.path(), &["verify", "--keep", "--cache=cache", "--store=store"]);
+    let (code, text, _) = run(scratch.path(), &["verify", "--keep", "--cache=cache"]);
     assert_eq!(code, 3, "{text}");
     for file in &damaged {
         let name = file.strip_prefix(scratch.path()).expect("within").to_str().expect("text");
         assert!(text.contains(&format!("  {name}: ")), "{name}: {text}");
     }
     let found = json(scratch.path(), &verify, 3);
-    assert_eq!((&found["cache"]["removed"], &found["store"]["removed"]), (&1.into(), &1.into()));
+    assert_eq!(found["cache"]["removed"], 1);
     assert_eq!(found["cache"]["incomplete"], 1, "a result without its file goes too: {found}");
     let after = json(scratch.path(), &verify, 0);
     assert_eq!((&after["cache"]["files"], &after["cache"]["incomplete"]), (&2.into(), &0.into()), "{after}");
 }
 
 #[test]
-fn what_is_neither_is_an_error() {
+fn what_is_none_is_an_error() {
     let scratch = kept();
+    fs::create_dir(scratch.path().join("empty")).expect("writable");
     for (words, code, complaint) in [
-        (&["stats", "--cache", "store"][..], 3, "store is no cache of results"),
-        (&["verify", "--store", "cache"], 3, "cache is no store of unpacked archive members"),
+        (&["stats", "--cache", "empty"][..], 3, "empty is no cache of results"),
         (&["prune", "--cache", "missing"], 4, "cannot list missing"),
         (&["stats", "--cache", "m.o"], 4, "cannot list m.o"),
         (&["stats"], 2, "there is no store"),
@@ -151,7 +126,8 @@ fn what_is_neither_is_an_error() {
         assert!(stderr.contains(complaint), "{words:?}: {stderr}");
     }
     assert!(!scratch.path().join("missing").exists());
-    fs::rename(scratch.path().join("store/v2"), scratch.path().join("store/v7")).expect("there");
-    let (code, _, stderr) = run(scratch.path(), &["stats", "--store", "store"]);
-    assert!(code == 3 && stderr.contains("version 7") && stderr.contains("up to 2"), "{stderr}");
+    let version = |number| scratch.path().join(format!("cache/results-v{number}"));
+    fs::rename(version(1), version(7)).expect("there");
+    let (code, _, stderr) = run(scratch.path(), &["stats", "--cache", "cache"]);
+    assert!(code == 3 && stderr.contains("version 7") && stderr.contains("up to 1"), "{stderr}");
 }

@@ -77,9 +77,6 @@ pub struct DistributeArgs {
     /// Print the commands instead of running them
     #[arg(short = 'n', long)]
     pub dry_run: bool,
-    /// Keep archive members that have to be unpacked in this store, and take them from there
-    #[arg(long, value_name = "DIR")]
-    pub store: Option<PathBuf>,
     /// Keep objects where `distlto link` keeps them, if there is no --cache
     #[arg(long, hide_short_help = true)]
     pub own_store: bool,
@@ -169,7 +166,7 @@ pub fn run(args: &DistributeArgs, cancel: &Cancel) -> Result<u8, DistributeError
         complete::shards(&file, args.process())?;
     }
     let mut own = OwnDirectories::make(&file, &args.job_file, linker)?;
-    let directory = JobDirectory::new(&file, &elsewhere, &base, own.any().path(), args.store.as_deref())?;
+    let directory = JobDirectory::new(&file, &elsewhere, &base, own.any().path())?;
     let outputs = directory.is_private().then_some(base.as_path());
     if let Some(base) = outputs {
         file = modules::with_absolute_outputs(&file, base);

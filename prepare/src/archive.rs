@@ -47,13 +47,9 @@ pub(crate) enum Content {
 }
 
 impl Contents {
-    /// Opens the archive at `path` and reads its member lists.
+    /// Opens the archive at `path` and reads its member lists. Of a universal file, the slice for `architecture` counts.
     pub(crate) fn open(path: &Path, architecture: Option<&str>) -> Result<Self, PrepareError> {
-        Self::read(path, Input::open(path)?, architecture)
-    }
-
-    /// Reads the member lists of the archive `input`, which is the file at `path`. Of a universal file, the slice for `architecture` counts.
-    pub(crate) fn read(path: &Path, input: Input, architecture: Option<&str>) -> Result<Self, PrepareError> {
+        let input = Input::open(path)?;
         let kind = kind::classify(&input);
         let range = match kind {
             Kind::Universal => universal::slice(path, &input, architecture)?,
@@ -81,12 +77,6 @@ impl Contents {
             }
         }
         Ok(contents)
-    }
-
-    /// Whether the content of every member lies in the given file.
-    pub(crate) fn is_self_contained(&self) -> bool {
-        self.sources.len() == 1
-            && self.members.iter().all(|member| matches!(member.content, Content::Inside { .. }))
     }
 
     /// The content of a member, read if it lies in a file of its own.

@@ -32,19 +32,6 @@ pub type BlobDigest = [u8; 32];
 /// When a file was last used or written, the later of the two: seconds and nanoseconds since 1970.
 pub type Used = (i64, i64);
 
-/// How a blob becomes a file elsewhere.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Placing {
-    /// Sharing the blob's space wherever that is possible: as a reflink, else as a hard link, else as a copy.
-    /// Read-only, so that nobody edits the blob by its other name, and with the time of the latest placing.
-    Shared,
-    /// As a file of its own with ordinary permissions, which its owner may edit: a reflink, else a copy.
-    Own {
-        /// Whether it may be executed.
-        executable: bool,
-    },
-}
-
 /// The result of a placing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Placed {
@@ -115,14 +102,14 @@ impl Blobs {
         Ok(true)
     }
 
-    /// Makes `path` a file with the content of this digest, and of this size if that is known. An error is one of
-    /// `path`.
+    /// Makes `path` a file with the content of this digest, and of this size if that is known: a reflink, else a copy,
+    /// with ordinary permissions, which its owner may edit. An error is one of `path`.
     pub fn place(
         &self,
         digest: &BlobDigest,
         size: Option<u64>,
         path: &Path,
-        how: Placing,
+        executable: bool,
     ) -> Result<Placed, IoError> {
         let blob = self.file("blobs", digest);
         let found = match fs::symlink_metadata(&blob) {
@@ -137,7 +124,7 @@ impl Blobs {
             return Ok(discard(&blob, &damaged()));
         }
         if self.reflinks.load(Ordering::Relaxed) {
-            match self.place_by(digest, path, |to| reflink(&blob, to, how)) {
+            match self.place_by(digest, path, |to| reflink(&blob, to, executable)) {
                 Ok(()) => {
                     used(&blob, &found);
                     return Ok(Placed::Yes);
@@ -148,20 +135,10 @@ impl Blobs {
                 Err(_) => self.reflinks.store(false, Ordering::Relaxed),
             }
         }
-        // Another user could go on writing to a file of its own.
-        if how == Placing::Shared && private::check_open(&blob, &found).is_ok() {
-            match self.place_by(digest, path, |to| fs::hard_link(&blob, to)) {
-                Ok(()) => return Ok(Placed::Yes),
-                Err(error) if is_nothing(&error.source) => return Ok(Placed::Absent),
-                Err(error) if is_damage(&error) => return Ok(discard(&blob, &error.source)),
-                // Another file system, too many links, or links forbidden: copy.
-                Err(_) => {}
-            }
-        }
         match read(&blob) {
             Ok((bytes, _)) if (self.hash)(&bytes) == *digest => {
                 used(&blob, &found);
-                write::write_with_mode(path, &bytes, mode(how))?;
+                write::write_with_mode(path, &bytes, mode(executable))?;
                 Ok(Placed::Yes)
             }
             Ok(_) => Ok(discard(&blob, &damaged())),
@@ -316,21 +293,16 @@ fn is_damage(error: &IoError) -> bool {
 }
 
 /// The mode of a copy, which the umask restricts.
-fn mode(how: Placing) -> u32 {
-    if how == (Placing::Own { executable: true }) { 0o777 } else { 0o666 }
+fn mode(executable: bool) -> u32 {
+    if executable { 0o777 } else { 0o666 }
 }
 
-fn reflink(blob: &Path, to: &Path, how: Placing) -> io::Result<()> {
-    match how {
-        Placing::Shared => reflink_copy::reflink(blob, to),
-        // With a mode that the umask has restricted, which only opening does.
-        Placing::Own { .. } => {
-            let own = File::options().write(true).create_new(true).mode(mode(how)).open(to)?;
-            reflink_copy::reflink_file(&regular::open(blob)?.0, &own).inspect_err(|_| {
-                let _ = fs::remove_file(to);
-            })
-        }
-    }
+fn reflink(blob: &Path, to: &Path, executable: bool) -> io::Result<()> {
+    // With a mode that the umask has restricted, which only opening does.
+    let own = File::options().write(true).create_new(true).mode(mode(executable)).open(to)?;
+    reflink_copy::reflink_file(&regular::open(blob)?.0, &own).inspect_err(|_| {
+        let _ = fs::remove_file(to);
+    })
 }
 
 /// Sets the access time to the present, and the modification time by `UTIME_NOW` or `UTIME_OMIT`.

@@ -3,15 +3,13 @@
 //! Knows that a blob's name is the digest of its content; the owner judges its other files.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use rayon::prelude::*;
 
 use crate::blobs::{self, Blobs};
 use crate::io_error::IoError;
-use crate::manifest::Manifest;
 use crate::prune::{KeptFile, StoreListing};
-use crate::store::{self, Store};
 
 /// A damaged or unknown file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,12 +50,12 @@ pub enum FileVerdict {
 
 impl Blobs {
     /// Reads every file in some of the owner's directories; the last of them holds the blobs. `judge` gets the other
-    /// files with their directory, name and content, after all blobs. Removes damaged files unless `keep` is set.
+    /// files with their content, after all blobs. Removes damaged files unless `keep` is set.
     pub fn check(
         &self,
         parts: &[&str],
         keep: bool,
-        judge: impl Fn(&KeptFile, &Path, &[u8]) -> FileVerdict + Sync,
+        judge: impl Fn(&KeptFile, &[u8]) -> FileVerdict + Sync,
     ) -> Result<CheckReport, IoError> {
         let mut report = CheckReport { temporaries: self.sweep()?, ..CheckReport::default() };
         let StoreListing { files, strangers, unreadable } = self.list(parts);
@@ -77,7 +75,7 @@ impl Blobs {
                             true => FileVerdict::Good,
                             false => FileVerdict::DamagedFile(blobs::NOT_ITS_NAME.to_owned()),
                         },
-                        Ok((bytes, _)) => judge(file, &path, &bytes),
+                        Ok((bytes, _)) => judge(file, &bytes),
                     };
                     Some((path, file.size, verdict))
                 })
@@ -114,15 +112,5 @@ impl CheckReport {
             }
         }
         self.bad.push(DamagedFile { path, problem });
-    }
-}
-
-impl Store {
-    /// Reads all files and reports the damaged ones, which are removed unless `keep` is set.
-    pub fn check(&self, keep: bool) -> Result<CheckReport, IoError> {
-        self.blobs().check(&store::PARTS, keep, |_, path, json| match Manifest::from_json(path, json) {
-            Ok(_) => FileVerdict::Good,
-            Err(error) => FileVerdict::DamagedFile(error.to_string()),
-        })
     }
 }

@@ -126,7 +126,7 @@ pub enum PrepareError {
 
     /// A universal file has no slice for the architecture, or several and none was chosen.
     #[error("{}: {problem}; it holds {present}", path.display())]
-    #[diagnostic(code(distlto::bad_input), help("choose one of these with --architecture"))]
+    #[diagnostic(code(distlto::bad_input), help("choose one of these with --target-architecture"))]
     Architecture {
         /// The universal file.
         path: PathBuf,
@@ -136,34 +136,11 @@ pub enum PrepareError {
         present: String,
     },
 
-    /// Two archives are to be unpacked into one directory.
-    #[error("{} is the objects directory of two archives", directory.display())]
-    #[diagnostic(code(distlto::usage), help("give each archive a directory of its own"))]
-    SharedDirectory {
-        /// The directory.
-        directory: PathBuf,
-    },
-
-    /// A manifest that this version does not read.
-    #[error("{}: {problem}", path.display())]
-    #[diagnostic(
-        code(distlto::bad_input),
-        help("write the manifest again with this version of distlto-prepare")
-    )]
-    Manifest {
-        /// The manifest.
-        path: PathBuf,
-        /// The problem.
-        problem: String,
-    },
-
-    /// The objects directory of a Buck2 action holds something that is no member.
+    /// The objects directory holds something that is no member.
     #[error("{} holds `{file}`, which is not a member of {}", directory.display(), archive.display())]
     #[diagnostic(
         code(distlto::bad_input),
-        help(
-            "in Buck2's form the directory holds members alone: empty it, or name one that does not exist yet"
-        )
+        help("the objects directory holds members alone: empty it, or name one that does not exist yet")
     )]
     Stranger {
         /// The directory.

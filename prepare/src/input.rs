@@ -64,11 +64,6 @@ impl Input {
         regular::open(path)?.0.take(16).read_to_end(&mut head)?;
         Ok(question(&head))
     }
-
-    /// Returns the metadata of the file when it was opened.
-    pub(crate) fn metadata(&self) -> &Metadata {
-        &self.metadata
-    }
 }
 
 impl Deref for Input {

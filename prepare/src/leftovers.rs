@@ -19,18 +19,9 @@ use crate::mutex::lock;
 use crate::regular::Links;
 use crate::write::{self, TEMPORARY_PREFIX};
 
-/// The leftovers that a sweep removes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LeftoverKind {
-    /// Files alone: directories of such names may belong to runs that hold another lock.
-    Files,
-    /// Files and directories.
-    All,
-}
-
 /// Removes the leftovers of killed runs from a directory, which may be missing. Only for callers who know, by a lock,
 /// that no other run is writing there. Returns how many there were.
-pub fn sweep(directory: &Path, kind: LeftoverKind) -> Result<usize, IoError> {
+pub fn sweep(directory: &Path) -> Result<usize, IoError> {
     let entries = match fs::read_dir(directory) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(0),
         entries => entries.map_err(IoError::on("list", directory))?,
@@ -43,7 +34,6 @@ pub fn sweep(directory: &Path, kind: LeftoverKind) -> Result<usize, IoError> {
         }
         let path = entry.path();
         match entry.file_type().is_ok_and(|found| found.is_dir()) {
-            true if kind == LeftoverKind::Files => continue,
             true => fs::remove_dir_all(&path).map_err(IoError::on("remove", &path))?,
             false => write::remove(&path)?,
         }
@@ -200,10 +190,9 @@ mod tests {
         let file = |name: &str| fs::write(place.path().join(name), "x").expect("written");
         fs::create_dir(place.path().join(".distlto-tmp-dead")).expect("made");
         [".distlto-tmp-dead/a.o", ".distlto-tmp-file", "kept"].into_iter().for_each(file);
-        assert_eq!(sweep(place.path(), LeftoverKind::Files).expect("swept"), 1);
-        assert_eq!(sweep(place.path(), LeftoverKind::All).expect("swept"), 1);
+        assert_eq!(sweep(place.path()).expect("swept"), 2);
         assert_eq!(fs::read_dir(place.path()).expect("listed").count(), 1);
-        assert_eq!(sweep(&place.path().join("nothing"), LeftoverKind::All).expect("swept"), 0);
+        assert_eq!(sweep(&place.path().join("nothing")).expect("swept"), 0);
     }
 
     #[test]

@@ -16,18 +16,11 @@ use crate::error::PrepareError;
 use crate::input::Input;
 use crate::kind::{Kind, classify};
 use crate::names::printable;
-use crate::store::Store;
 use crate::write;
 
 /// Writes a member of `archive` to `path`: the one with its header at `offset` and `name` as the last component of its
-/// name. The content is kept in `store`, and taken from there when an equal one is kept.
-pub fn place(
-    archive: &Path,
-    name: &[u8],
-    offset: u64,
-    store: Option<&Store>,
-    path: &Path,
-) -> Result<(), PrepareError> {
+/// name.
+pub fn place(archive: &Path, name: &[u8], offset: u64, path: &Path) -> Result<(), PrepareError> {
     let input = Input::open(archive)?;
     let not_there = |found: String| PrepareError::NoSuchMember {
         archive: archive.to_owned(),
@@ -59,11 +52,7 @@ pub fn place(
     } else {
         member.data(&input[..]).map_err(|_| not_there("one that ends beyond the archive".to_owned()))?
     };
-    match store {
-        Some(store) => store.place(&blake3::hash(bytes), bytes, path)?,
-        None => write::write_atomically(path, bytes)?,
-    }
-    Ok(())
+    Ok(write::write_atomically(path, bytes)?)
 }
 
 /// A member's content.

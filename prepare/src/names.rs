@@ -87,16 +87,12 @@ fn shorten(encoded: &str, component: &[u8]) -> String {
 
 /// The file name of each member, given their names in archive order (of nested archives, the innermost name).
 ///
-/// A name's directories are dropped, as `ar x` does. A name that does not end in `.o` gets that end. The second member of one name is called `stem_1.ext`, the
-/// third `stem_2.ext`; a number that is another member's own name is passed over. Names that differ only by case
-/// count as one, so the files are distinct on case-insensitive file systems too. The result depends on the names
+/// A name's directories are dropped, as `ar x` does. A name that does not end in `.o` gets that end. Blanks and quotes are
+/// encoded, since Buck2's rules write names into argument files as they are. The second member of one name is called
+/// `stem_1.ext`, the third `stem_2.ext`; a number that is another member's own name is passed over. Names that differ only
+/// by case count as one, so the files are distinct on case-insensitive file systems too. The result depends on the names
 /// and their order alone.
 pub fn member_file_names<'a>(names: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
-    number(names.into_iter().map(|name| escape_component(base_name(name), &[])).collect())
-}
-
-/// Returns the same with blanks and quotes encoded too: Buck2's rules write names into argument files as they are.
-pub fn argument_file_names<'a>(names: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
     number(names.into_iter().map(|name| escape_component(base_name(name), &[' ', '"', '\''])).collect())
 }
 
@@ -160,12 +156,6 @@ pub fn duplicates_last<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<usiz
     keys.into_iter().map(|(_, _, at)| at).collect()
 }
 
-/// Whether a name could be one of [`member_file_names`]: one plain component, not of distlto's own files.
-pub(crate) fn is_member_file_name(name: &str) -> bool {
-    let plain = !matches!(name, "" | "." | "..") && !name.contains(['/', '\\', '\0']);
-    plain && !name.to_ascii_lowercase().starts_with(RESERVED)
-}
-
 /// Returns the last component of a name, without separators at its end; Windows' separator counts too.
 fn base_name(name: &[u8]) -> &[u8] {
     let is_separator = |byte: &u8| matches!(byte, b'/' | b'\\');
@@ -175,7 +165,7 @@ fn base_name(name: &[u8]) -> &[u8] {
 }
 
 /// The form in which two names of one case-insensitive file are equal.
-pub(crate) fn fold(name: &str) -> String {
+fn fold(name: &str) -> String {
     if name.is_ascii() {
         return name.to_ascii_lowercase();
     }

@@ -11,15 +11,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rayon::prelude::*;
 
 use crate::blobs::{self, BlobDigest, Blobs};
-use crate::error::PrepareError;
 use crate::io_error::IoError;
-use crate::store::{self, Store};
 
 /// File systems give space in blocks, most of them of this many bytes.
 const BLOCK: u64 = 4096;
 
-/// The result of pruning. Sizes are in whole blocks of 4 KiB; a blob that is hard-linked into an objects directory
-/// takes its space until it goes there too.
+/// The result of pruning. Sizes are in whole blocks of 4 KiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PruneReport {
     /// Files removed, of every kind.
@@ -73,7 +70,7 @@ pub struct StoreListing {
 /// How much is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Holdings {
-    /// Files that refer to blobs: manifests, or records.
+    /// Records that refer to blobs.
     pub records: u64,
     /// Files of content.
     pub blobs: u64,
@@ -177,23 +174,6 @@ impl Blobs {
             report.kept_bytes -= file.space();
         }
         Ok(report)
-    }
-}
-
-impl Store {
-    /// How much is kept.
-    pub fn holdings(&self) -> Result<Holdings, IoError> {
-        self.blobs().holdings(&store::PARTS)
-    }
-
-    /// Removes files not used for `max_age`, then those not used for longest until at most `max_bytes` are left.
-    /// `None` sets no limit.
-    pub fn prune(
-        &self,
-        max_bytes: Option<u64>,
-        max_age: Option<Duration>,
-    ) -> Result<PruneReport, PrepareError> {
-        Ok(self.blobs().prune(&store::PARTS, max_bytes, max_age, None, &|| true)?)
     }
 }
 

@@ -1,173 +1,116 @@
-//! Archives into objects directories: each member a file of its own, written only where its content differs.
+//! An archive into an objects directory that holds its members and nothing else, and their manifest.
 //!
-//! The one module of this crate that decides which content is written where; reading is `archive`, names are `names`,
-//! the state between runs is `record`, and `store` saves writing the same content again.
+//! Knows the form that `cxx/dist_lto/dist_lto.bzl` and `darwin/dist_lto.bzl` of Buck2's prelude read; nothing of
+//! options. The directory is an action's output, which Buck2 removes before it runs the action: no state of earlier
+//! runs is kept in it, and equal archives give equal bytes. The program's help says how the results differ from those of
+//! the stock tools ([`crate::command`]).
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rayon::prelude::*;
+use object::read::archive::ArchiveFile;
+use serde::Serialize;
 
-use crate::archive::{Bytes, Content, Contents, RawMember};
+use crate::archive::{Contents, RawMember};
 use crate::error::PrepareError;
-use crate::frame;
-use crate::input::Input;
-use crate::io_error::IoError;
 use crate::kind::{self, Kind};
-use crate::manifest::{Manifest, Member};
 use crate::names;
-use crate::objects_directory::ObjectsDirectory;
-use crate::store::Store;
-use crate::unpack_record::{self, FileStamp, MemberSource, UnpackRecord};
-use crate::write;
+use crate::staged_directory::StagedDirectory;
+use crate::threads;
+
+/// Which of the prelude's two rules reads the manifest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkerType {
+    /// `dist_lto.bzl`: paths of objects and the kind of archive.
+    Gnu,
+    /// `darwin/dist_lto.bzl`: names of files in the objects directory.
+    Darwin,
+}
+
+/// The only object of an archive without any, for linkers of type gnu: an archive without members, which suits each
+/// machine. The prelude's rule runs `mkdir` without its argument if the manifest lists nothing.
+const NOTHING: (&str, &[u8]) = ("empty.o", b"!<arch>\n");
 
 /// One archive to unpack.
 #[derive(Debug, Clone, Copy)]
 pub struct Unpack<'a> {
+    /// Which rule reads the manifest.
+    pub linker: LinkerType,
     /// An archive of any format, thin or regular, or a Mach-O universal file of archives.
     pub archive: &'a Path,
-    /// Where the members go; made if missing. Files of others in it are left alone.
+    /// Where the members go. It should not exist yet; it may hold only members of this archive.
     pub directory: &'a Path,
-    /// Where unpacked members are kept for other directories and other runs.
-    pub store: Option<&'a Store>,
     /// Which slice of a universal file, as in `clang -arch`; not looked at for others.
     pub architecture: Option<&'a str>,
     /// Write a FatLTO member's bitcode instead of its native object.
     pub fat_lto: bool,
 }
 
-/// Unpacks one archive: see [`unpack_all`].
-pub fn unpack(request: &Unpack<'_>) -> Result<Manifest, PrepareError> {
-    unpack_all(std::slice::from_ref(request)).pop().expect("there is one result for each request")
+/// The result of unpacking.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unpacked {
+    /// The names of the files in the objects directory: first the first member of each name in archive order, then
+    /// the others, named `stem_<k>.ext`.
+    pub files: Vec<String>,
+    /// The output of the command `file -b` for the archive.
+    pub description: String,
+    /// Members that no linker takes as an object, by name, with their kinds.
+    pub left_out: Vec<(String, Kind)>,
 }
 
-/// Unpacks several archives in parallel; the results are in the order of the requests.
-///
-/// After `Ok`, the directory holds exactly the manifest's files with their content, besides files of others. After
-/// an error or a kill each file is whole, the old one or the new one, and the next run completes the rest. Waits
-/// while another process unpacks into the same directory.
-pub fn unpack_all(requests: &[Unpack<'_>]) -> Vec<Result<Manifest, PrepareError>> {
-    let directories = ObjectsDirectory::open_all(requests.iter().map(|request| request.directory));
-    requests
-        .par_iter()
-        .zip(directories)
-        .map(|(request, directory)| unpack_into(request, &directory?.path))
-        .collect()
-}
-
-fn unpack_into(request: &Unpack<'_>, directory: &Path) -> Result<Manifest, PrepareError> {
-    let previous = UnpackRecord::load(directory);
-    let mut current = UnpackRecord::new(request.fat_lto, request.architecture, unpack_record::now());
-    if let Some(manifest) = previous.unchanged(&current, request.archive, directory) {
-        return Ok(manifest.clone());
-    }
-    let archive = Input::open(request.archive)?;
-    let key = request.store.and_then(|store| Some((store, key(request, &archive)?)));
-    if let Some((store, key)) = &key
-        && let Some(kept) = store.manifest(key)
-        && let Some(placed) = place_kept(&previous, &mut current, directory, store, kept)?
-    {
-        return finish(current, directory, placed, vec![MemberSource::of(request.archive, &archive)]);
-    }
-    let contents = Contents::read(request.archive, archive, request.architecture)?;
-    let files = names::member_file_names(contents.members.iter().map(|member| member.name.as_slice()));
-    claim(&previous, &mut current, files.iter().map(String::as_str), directory)?;
-    let placed: Result<Vec<UnpackedMember>, PrepareError> = contents
-        .members
-        .par_iter()
-        .zip(files)
-        .map(|(member, file)| place(request, &previous, directory, &contents, member, file))
-        .collect();
-    let sources = contents.sources.iter().map(|(path, input)| MemberSource::of(path, input)).collect();
-    let manifest = finish(current, directory, placed?, sources)?;
-    if let Some((store, key)) = &key
-        && contents.is_self_contained()
-    {
-        store.keep_manifest(key, &manifest);
-    }
-    Ok(manifest)
-}
-
-/// Under which a store keeps the manifest of an archive that holds its members' content itself.
-fn key(request: &Unpack<'_>, archive: &[u8]) -> Option<blake3::Hash> {
-    let universal = match kind::classify(archive) {
-        Kind::Archive { thin: false } => false,
-        Kind::Universal => true,
-        _ => return None,
-    };
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(&[u8::from(request.fat_lto), u8::from(universal)]);
-    if universal {
-        // A slice that is a single object is named after the file.
-        for part in [request.architecture.unwrap_or(""), request.archive.file_name()?.to_str()?] {
-            hasher.update(&frame::head(part.as_bytes())).update(part.as_bytes());
-        }
-    }
-    Some(hasher.update(archive).finalize())
-}
-
-/// Removes files that the archive has no more, and records the state of the directory.
-fn finish(
-    mut current: UnpackRecord,
-    directory: &Path,
-    placed: Vec<UnpackedMember>,
-    mut sources: Vec<Option<MemberSource>>,
-) -> Result<Manifest, PrepareError> {
-    let mut states = BTreeMap::new();
-    let mut manifest = Manifest::default();
-    for placed in placed {
-        sources.extend(placed.source);
-        states.extend(placed.member.file.clone().map(|file| (file, placed.state)));
-        manifest.members.push(placed.member);
-    }
-    let written: BTreeSet<&str> = states.keys().map(String::as_str).collect();
-    for stale in current.stale(&written) {
-        write::remove(&directory.join(stale))?;
-    }
-    current.files = states;
-    // Without the shortcut if a path has no JSON form; content is compared then.
-    current.sources = sources.into_iter().collect::<Option<_>>().unwrap_or_default();
-    current.manifest = manifest.clone();
-    current.save(directory)?;
-    Ok(manifest)
-}
-
-/// Records which files are ours before any is written, so that a later run removes the leftovers of a killed one.
-fn claim<'a>(
-    previous: &UnpackRecord,
-    current: &mut UnpackRecord,
-    files: impl Iterator<Item = &'a str>,
-    directory: &Path,
-) -> Result<(), PrepareError> {
-    let names: BTreeSet<&str> = files.collect();
-    current.files = previous.files.keys().map(|file| (file.clone(), None)).collect();
-    let known = current.files.len();
-    // A file of another's may bear the name of a member that will not be written: it stays.
-    let ours = names.iter().filter(|file| {
-        !previous.files.contains_key(**file) && directory.join(file).symlink_metadata().is_err()
+/// Unpacks. After an error the directory is as it was.
+pub fn unpack(request: &Unpack<'_>) -> Result<Unpacked, PrepareError> {
+    let contents = Contents::open(request.archive, request.architecture)?;
+    let members = &contents.members;
+    let names = names::member_file_names(members.iter().map(|member| member.name.as_slice()));
+    let staged = StagedDirectory::new(request.directory)?;
+    let placed = in_threads(members.len(), |at| {
+        let (raw, name) = (&members[at], &names[at]);
+        let content = contents.bytes(raw)?;
+        let kind = kind::classify(&content);
+        let object = object_in(request.archive, raw, kind, &content, request.fat_lto)?;
+        object.map(|bytes| staged.write(name, bytes)).transpose()?;
+        Ok(if object.is_some() { MemberOutcome::Written } else { MemberOutcome::LeftOut(kind) })
+    })?;
+    let left_out = placed.iter().zip(members).filter_map(|(placed, raw)| match placed {
+        MemberOutcome::LeftOut(kind) if raw.name != RUST_METADATA => Some((raw.display.clone(), *kind)),
+        _ => None,
     });
-    current.files.extend(ours.map(|file| ((*file).to_owned(), None)));
-    if current.files.len() > known {
-        current.save(directory)?;
+    let left_out = left_out.collect();
+    let archive = &contents.sources[0].1;
+    let order: Vec<usize> = match kind::classify(&archive[..archive.len().min(8)]) {
+        // `ar t` gives a thin archive's members as paths, which the stock tool lists as they come.
+        Kind::Archive { thin: true } => (0..members.len()).collect(),
+        _ => names::duplicates_last(members.iter().map(|member| member.display.as_str())),
+    };
+    let mut files: Vec<&str> = order
+        .iter()
+        .filter(|&&at| matches!(placed[at], MemberOutcome::Written))
+        .map(|&at| names[at].as_str())
+        .collect();
+    if files.is_empty() && request.linker == LinkerType::Gnu {
+        staged.write(NOTHING.0, NOTHING.1)?;
+        files.push(NOTHING.0);
     }
-    // On a case-insensitive file system an old name may be a new one in other letters; removing it later would
-    // remove the new file.
-    let folded: BTreeSet<String> = names.iter().map(|name| names::fold(name)).collect();
-    for stale in previous.stale(&names) {
-        if folded.contains(&names::fold(stale)) {
-            write::remove(&directory.join(stale))?;
-        }
+    if let Some(stranger) = staged.stranger(&files)? {
+        return Err(PrepareError::Stranger {
+            directory: request.directory.to_owned(),
+            archive: request.archive.to_owned(),
+            file: stranger.to_string_lossy().into_owned(),
+        });
     }
-    Ok(())
+    staged.settle(&files)?;
+    let files = files.into_iter().map(str::to_owned).collect();
+    Ok(Unpacked { files, description: describe(archive), left_out })
 }
 
 /// rustc wraps a crate's metadata in an object for the target, so its content does not identify it.
 /// (`METADATA_FILENAME` in `compiler/rustc_codegen_ssa/src/back/metadata.rs`)
-pub(crate) const RUST_METADATA: &[u8] = b"lib.rmeta";
+const RUST_METADATA: &[u8] = b"lib.rmeta";
 
 /// Returns the part of a member's `content` for the link; `None` if a linker that is given the archive takes nothing of
 /// it.
-pub(crate) fn object_in<'a>(
+fn object_in<'a>(
     archive: &Path,
     raw: &RawMember,
     kind: Kind,
@@ -188,82 +131,86 @@ pub(crate) fn object_in<'a>(
     }
 }
 
-struct UnpackedMember {
-    member: Member,
-    /// The state of the written file.
-    state: Option<FileStamp>,
-    /// The thin archive's member file that was read.
-    source: Option<Option<MemberSource>>,
+enum MemberOutcome {
+    Written,
+    LeftOut(Kind),
 }
 
-/// Places the members of a kept manifest; `None` if the store has lost one of them.
-fn place_kept(
-    previous: &UnpackRecord,
-    current: &mut UnpackRecord,
-    directory: &Path,
-    store: &Store,
-    kept: Manifest,
-) -> Result<Option<Vec<UnpackedMember>>, PrepareError> {
-    claim(previous, current, kept.written().map(|(_, file)| file), directory)?;
-    let place = |member: Member| -> Result<Option<UnpackedMember>, PrepareError> {
-        let (Some(file), Some(hex)) = (&member.file, &member.digest) else {
-            return Ok(Some(UnpackedMember { member, state: None, source: None }));
-        };
-        let path = directory.join(file);
-        let Ok(digest) = blake3::Hash::from_hex(hex) else { return Ok(None) };
-        let there = previous.digest_of(file) == Some(hex) && previous.is_untouched(directory, file)
-            || holds_digest(&path, member.size, &digest);
-        if !there && !store.place_kept(&digest, &path)? {
-            return Ok(None);
+/// Does the work for `0..count`, in a few threads if there is much of it; the error is that of the lowest number.
+///
+/// A file system lets one thread at a time add to a directory, so more than a few only wait.
+fn in_threads<T: Send>(
+    count: usize,
+    work: impl Fn(usize) -> Result<T, PrepareError> + Sync,
+) -> Result<Vec<T>, PrepareError> {
+    const MOST: usize = 4;
+    const WORTH_A_THREAD: usize = 32;
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let most = MOST.min(processors).min(count / WORTH_A_THREAD);
+    let next = AtomicUsize::new(0);
+    let some = || {
+        let mut done = Vec::new();
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            if at >= count {
+                return done;
+            }
+            let result = work(at);
+            if result.is_err() {
+                // No more members are begun; those with a lower number have been begun already.
+                next.store(count, Ordering::Relaxed);
+            }
+            done.push((at, result));
         }
-        let state = Some(state_of(&path)?);
-        Ok(Some(UnpackedMember { member, state, source: None }))
     };
-    kept.members.into_par_iter().map(place).collect()
+    let mut done = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..most).map_while(|_| threads::start_in(scope, "unpack", some).ok()).collect();
+        let mut done = some();
+        for other in others {
+            done.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        done
+    });
+    done.sort_unstable_by_key(|&(at, _)| at);
+    done.into_iter().map(|(_, result)| result).collect()
 }
 
-fn holds_digest(path: &Path, size: u64, digest: &blake3::Hash) -> bool {
-    path.symlink_metadata().is_ok_and(|found| found.is_file() && found.len() == size)
-        && Input::open_regular(path).is_ok_and(|input| blake3::hash(&input) == *digest)
-}
-
-fn state_of(path: &Path) -> Result<FileStamp, PrepareError> {
-    Ok(FileStamp::of(&path.symlink_metadata().map_err(IoError::on("read", path))?))
-}
-
-fn place(
-    request: &Unpack<'_>,
-    previous: &UnpackRecord,
-    directory: &Path,
-    contents: &Contents,
-    raw: &RawMember,
-    file: String,
-) -> Result<UnpackedMember, PrepareError> {
-    let content = contents.bytes(raw)?;
-    let source = match (&content, &raw.content) {
-        (Bytes::Beside(input), Content::Beside { path, .. }) => Some(MemberSource::of(path, input)),
-        _ => None,
-    };
-    let kind = kind::classify(&content);
-    let mut member =
-        Member { name: raw.display.clone(), file: None, kind, size: content.len() as u64, digest: None };
-    let Some(bytes) = object_in(request.archive, raw, kind, &content, request.fat_lto)? else {
-        return Ok(UnpackedMember { member, state: None, source });
-    };
-    let digest = blake3::hash(bytes);
-    let hex = digest.to_hex().to_string();
-    let path = directory.join(&file);
-    if !(previous.digest_of(&file) == Some(&hex) && previous.is_untouched(directory, &file)) {
-        match request.store {
-            Some(store) => store.place(&digest, bytes, &path)?,
-            None => {
-                write::write_if_changed(&path, bytes)?;
+impl Unpacked {
+    /// Returns the manifest in the form of the stock tools.
+    ///
+    /// Paths begin as the objects directory was spelled. It is an error if that is not UTF-8.
+    pub fn manifest(&self, linker: LinkerType, directory: &Path) -> Result<String, PrepareError> {
+        #[derive(Serialize)]
+        struct Manifest<'a, T> {
+            #[serde(skip_serializing_if = "Option::is_none")]
+            debug: Option<&'a str>,
+            objects: &'a [T],
+        }
+        fn text<T: Serialize>(manifest: &Manifest<'_, T>) -> String {
+            serde_json::to_string_pretty(manifest).expect("text and lists have a JSON form")
+        }
+        match linker {
+            LinkerType::Darwin => Ok(text(&Manifest { debug: None, objects: &self.files })),
+            LinkerType::Gnu => {
+                let not_utf8 = || PrepareError::NotUtf8 { path: directory.to_owned() };
+                let path = |file: &String| directory.join(file).into_os_string().into_string();
+                let paths: Result<Vec<String>, _> = self.files.iter().map(path).collect();
+                let objects = &paths.map_err(|_| not_utf8())?[..];
+                Ok(text(&Manifest { debug: Some(&self.description), objects }))
             }
         }
     }
-    let state = state_of(&path)?;
-    member.size = bytes.len() as u64;
-    member.file = Some(file);
-    member.digest = Some(hex);
-    Ok(UnpackedMember { member, state: Some(state), source })
+}
+
+/// Returns the output of `file -b`: with the number of symbols for a thin archive.
+fn describe(archive: &[u8]) -> String {
+    let Kind::Archive { thin: true } = kind::classify(&archive[..archive.len().min(8)]) else {
+        return "current ar archive\n".to_owned();
+    };
+    let symbols = ArchiveFile::parse(archive).ok().and_then(|file| file.symbols().ok()?);
+    match symbols.map_or(0, Iterator::count) {
+        0 => "thin archive with no symbol entries\n".to_owned(),
+        1 => "thin archive with 1 symbol entry\n".to_owned(),
+        count => format!("thin archive with {count} symbol entries\n"),
+    }
 }

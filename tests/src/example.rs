@@ -15,8 +15,7 @@ use crate::run::succeed;
 use crate::toolchain::{NEWEST, Toolchain, repository};
 
 /// Names under which distlto is in PATH.
-const NAMES: &[&str] =
-    &["distlto", "distlto-clang-22", "distlto-ld.lld-22", "distlto-opt", "distlto-index", "distlto-prepare"];
+const NAMES: &[&str] = &["distlto", "distlto-clang-22", "distlto-ld.lld-22", "distlto-opt", "distlto-index"];
 
 /// A copy of an example and a PATH in which distlto goes by its names.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! A distributed link that Ninja runs: `distlto-plan --ninja` on a state directory, with the real `distlto-prepare`,
+//! A distributed link that Ninja runs: `distlto-plan --ninja` on a state directory, with the real
 //! `distlto-index` and `distlto-opt` behind it. Ninja says itself what it runs; which backends an edit concerns is read
 //! off the shards and import lists that ld.lld wrote before and after.
 

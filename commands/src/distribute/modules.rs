@@ -13,7 +13,6 @@ use distlto_planner::graph::{ActionGraph, ActionId};
 use distlto_planner::words::{shell_line, shell_quote};
 use distlto_prepare::error::PrepareError;
 use distlto_prepare::member;
-use distlto_prepare::store::Store;
 use miette::Diagnostic;
 use thiserror::Error;
 
@@ -134,27 +133,23 @@ pub struct JobDirectory {
 
 impl JobDirectory {
     /// Puts modules that are elsewhere to their identifiers, below `own`, which is the caller's own directory. Without
-    /// any, jobs run in `base`. Members are kept in the store.
+    /// any, jobs run in `base`.
     pub fn new(
         file: &JobFile,
         elsewhere: &[(&Utf8Path, ModuleContent<'_>)],
         base: &Path,
         own: &Path,
-        store: Option<&Path>,
     ) -> Result<Self, ModulesError> {
         if elsewhere.is_empty() {
             return Ok(Self { path: base.to_owned(), links: None });
         }
-        // A store is opened only if something is unpacked.
-        let unpacks = elsewhere.iter().any(|(_, content)| matches!(content, ModuleContent::Member(_)));
-        let store = Store::of_run(store.filter(|_| unpacks))?;
         let mut placed = Vec::with_capacity(elsewhere.len());
         for (number, (identifier, content)) in elsewhere.iter().enumerate() {
             let file = match content {
                 ModuleContent::File(path) => path.into(),
                 ModuleContent::Member(ArchiveMember { archive, member, offset }) => {
                     let path = own.join("members").join(format!("{number}.o"));
-                    member::place(&base.join(archive), member.as_bytes(), *offset, store.as_ref(), &path)?;
+                    member::place(&base.join(archive), member.as_bytes(), *offset, &path)?;
                     std::path::absolute(&path).unwrap_or(path)
                 }
             };

@@ -15,7 +15,7 @@ use distlto_planner::state::Place;
 use distlto_planner::words::{Word, path_of};
 use distlto_prepare::frame::Framed;
 use distlto_prepare::io_error::IoError;
-use distlto_prepare::leftovers::{self, LeftoverKind};
+use distlto_prepare::leftovers;
 use distlto_prepare::private::{self, Exposed, Reach};
 use distlto_prepare::regular;
 use distlto_prepare::warning::warn;
@@ -282,7 +282,7 @@ fn bytes_below(directory: &Path) -> u64 {
 
 /// Removes every temporary below a directory.
 fn sweep(directory: &Path) -> Result<(), IoError> {
-    leftovers::sweep(directory, LeftoverKind::All)?;
+    leftovers::sweep(directory)?;
     for entry in fs::read_dir(directory).map_err(IoError::on("read", directory))? {
         let entry = entry.map_err(IoError::on("read", directory))?;
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use distlto_executor::cancel::Cancel;
 use distlto_executor::run::{NoHooks, RunOptions, run};
-use distlto_prepare::leftovers::{LeftoverKind, sweep};
+use distlto_prepare::leftovers::sweep;
 use distlto_record::report::Outcome;
 
 use super::common::Link;
@@ -127,7 +127,7 @@ fn a_compiler_dies_with_a_program_that_is_killed() {
     all_end(&pids);
     // What a killed run leaves is swept by the next one.
     assert_eq!(link.temporaries().len(), 1);
-    assert_eq!(sweep(&link.path("out"), LeftoverKind::All).unwrap(), 1);
+    assert_eq!(sweep(&link.path("out")).unwrap(), 1);
     assert_eq!(link.temporaries(), Vec::<std::path::PathBuf>::new());
 }
 

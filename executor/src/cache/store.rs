@@ -28,7 +28,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::SystemTime;
 
-use distlto_prepare::blobs::{self, Blobs, Placed, Placing};
+use distlto_prepare::blobs::{self, Blobs, Placed};
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::mutex::lock;
 use distlto_prepare::private;
@@ -166,8 +166,7 @@ impl Cache {
     /// `false` if the cache does not have the content whole: then the record is worth nothing, and goes too with
     /// [`Cache::forget`]. An error is one of `path`.
     pub fn materialise(&self, output: &OutputFile, path: &Path) -> Result<bool, IoError> {
-        let own = Placing::Own { executable: output.executable };
-        match self.blobs.place(&output.digest, Some(output.size), path, own)? {
+        match self.blobs.place(&output.digest, Some(output.size), path, output.executable)? {
             Placed::Yes => return Ok(true),
             Placed::Absent => {}
             Placed::Damaged(what) => self.damaged(&what),

@@ -17,5 +17,5 @@ struct CommandLine {
 fn main() -> ExitCode {
     let command_line = exit::parse::<CommandLine>(std::env::args_os());
     threads::begin();
-    exit::run(|| command::run(command_line.args))
+    exit::run(|| command::run(&command_line.args))
 }

@@ -43,9 +43,8 @@ fn cut_at_every_offset() {
         let _ = fs::remove_file(directory.join("whole.a"));
         run(directory, "llvm-ar-22", &[&option, "qcs", "whole.a", "a.o", "a second member.o"]);
         let whole = fs::read(directory.join("whole.a")).expect("written");
-        unpacked(directory, "whole.a", "refused");
+        assert_eq!(unpacked(directory, "whole.a", "refused").len(), 2);
         let before = files(&directory.join("refused"));
-        assert_eq!(before.len(), 2);
         // Darwin pads members with zeros, and the rest with newlines, that nobody needs.
         let padding = whole.iter().rev().take_while(|byte| matches!(byte, 0 | b'\n')).count();
         // The magic alone is an empty archive. In one format every offset is tried, in the others all headers.
@@ -112,8 +111,7 @@ fn a_sparse_file_of_five_gigabytes_costs_nothing() {
     fs::write(directory.join("thin.a"), thin(&["sparse.bin"])).expect("scratch is writable");
     let file = File::create(directory.join("sparse.bin")).expect("writable");
     file.set_len(5 << 30).expect("sparse files are supported");
-    let manifest = unpacked(directory, "thin.a", "out");
-    assert_eq!((manifest.members[0].size, &manifest.members[0].file), (5 << 30, &None));
+    assert_eq!(unpacked(directory, "thin.a", "out"), [""; 0]);
 }
 
 #[test]
@@ -136,7 +134,7 @@ fn thin_archives_that_contain_themselves() {
     }
     fs::write(directory.join("40.a"), thin(&[])).expect("scratch is writable");
     assert!(refused(directory, "0.a").to_string().contains("archives deep"));
-    assert_eq!(unpacked(directory, "30.a", "out").members, []);
+    assert_eq!(unpacked(directory, "30.a", "out"), [""; 0]);
 }
 
 #[test]
@@ -163,9 +161,7 @@ fn thin_members_may_be_nested_thin_archives() {
     let absolute = directory.join("sub/a.o");
     let absolute = absolute.to_str().expect("UTF-8");
     fs::write(directory.join("outer.a"), thin(&["sub/inner.a", absolute])).expect("scratch is writable");
-    let manifest = unpacked(directory, "outer.a", "out");
-    let names: Vec<_> = manifest.members.iter().map(|member| member.name.as_str()).collect();
-    assert_eq!(names, ["sub/inner.a(a.o)", absolute]);
+    assert_eq!(unpacked(directory, "outer.a", "out"), ["a.o", "a_1.o"]);
     assert_eq!(files(&directory.join("out"))["a_1.o"], fs::read(absolute).expect("written"));
 }
 

@@ -2,7 +2,6 @@
 //!
 //! The oracle for content is `llvm-ar x`; for kinds, the compiler that made the file.
 
-mod buck2;
 mod formats;
 mod hostile;
 mod kinds;
@@ -11,6 +10,5 @@ mod names;
 mod private;
 mod processes;
 mod random;
-mod state;
-mod store;
+mod rules;
 mod tools;

@@ -5,7 +5,6 @@ use std::path::Path;
 
 use distlto_prepare::error::PrepareError;
 use distlto_prepare::member;
-use distlto_prepare::store::Store;
 
 use crate::tools::{THIN_LTO, run, scratch};
 
@@ -42,19 +41,16 @@ fn the_names_that_lld_gives_lead_to_the_members() {
         let directory = scratch.path();
         let members = archive(directory, options);
         assert_eq!(members.len(), 3, "{options:?}");
-        let store = Store::open(&directory.join("store")).expect("a store");
         for (at, (name, offset)) in members.iter().enumerate() {
-            for store in [None, Some(&store), Some(&store)] {
-                let placed = directory.join("placed").join(format!("l.a({name} at {offset})"));
-                member::place(&directory.join("l.a"), name.as_bytes(), *offset, store, &placed)
-                    .unwrap_or_else(|error| panic!("{options:?} {name} {offset}: {error}"));
-                let original = ["m.o", "sub/m.o", "a name of more than sixteen characters.o"][at];
-                let expected = fs::read(directory.join(original)).expect("compiled");
-                let found = fs::read(&placed).expect("placed");
-                // Darwin's archives pad the members themselves.
-                let padding = found.strip_prefix(&expected[..]).unwrap_or(b"another content");
-                assert!(padding.len() < 8 && padding.iter().all(|&byte| byte == b'\n'), "{options:?} {name}");
-            }
+            let placed = directory.join("placed").join(format!("l.a({name} at {offset})"));
+            member::place(&directory.join("l.a"), name.as_bytes(), *offset, &placed)
+                .unwrap_or_else(|error| panic!("{options:?} {name} {offset}: {error}"));
+            let original = ["m.o", "sub/m.o", "a name of more than sixteen characters.o"][at];
+            let expected = fs::read(directory.join(original)).expect("compiled");
+            let found = fs::read(&placed).expect("placed");
+            // Darwin's archives pad the members themselves.
+            let padding = found.strip_prefix(&expected[..]).unwrap_or(b"another content");
+            assert!(padding.len() < 8 && padding.iter().all(|&byte| byte == b'\n'), "{options:?} {name}");
         }
     }
 }
@@ -73,7 +69,7 @@ fn another_member_or_none_at_the_place_is_an_error() {
         (name.as_str(), 0),
         (name.as_str(), u64::MAX),
     ] {
-        let refused = member::place(&path, name.as_bytes(), offset, None, &out);
+        let refused = member::place(&path, name.as_bytes(), offset, &out);
         let error = refused.expect_err("there is no such member");
         assert!(matches!(error, PrepareError::NoSuchMember { .. }), "{name} at {offset}: {error}");
         assert!(error.to_string().contains(&format!("no member {name} at byte {offset}")), "{error}");
@@ -81,8 +77,8 @@ fn another_member_or_none_at_the_place_is_an_error() {
     }
     let cut = fs::read(&path).expect("an archive");
     fs::write(&path, &cut[..cut.len() - 10]).expect("writable");
-    member::place(&path, members[2].0.as_bytes(), members[2].1, None, &out).expect_err("the member is cut");
+    member::place(&path, members[2].0.as_bytes(), members[2].1, &out).expect_err("the member is cut");
     fs::write(&path, "text").expect("writable");
-    member::place(&path, name.as_bytes(), *offset, None, &out).expect_err("no archive");
-    member::place(directory, name.as_bytes(), *offset, None, &out).expect_err("a directory");
+    member::place(&path, name.as_bytes(), *offset, &out).expect_err("no archive");
+    member::place(directory, name.as_bytes(), *offset, &out).expect_err("a directory");
 }

@@ -18,7 +18,7 @@ use distlto_planner::graph::{self, ActionGraph};
 use distlto_planner::resolution::Resolutions;
 use distlto_planner::slices::SliceRequest;
 use distlto_planner::{buck2, contents, driver, dtlto, module, processor, references, response, shard};
-use distlto_prepare::unpack::{Unpack, unpack};
+use distlto_prepare::unpack::{LinkerType, Unpack, unpack};
 use distlto_prepare::{json, kind};
 use distlto_record::inspect::Inspection;
 use distlto_record::page::TimeTrace;
@@ -64,9 +64,9 @@ fn archive(bytes: &[u8]) {
     as_file(bytes, |archive| {
         let directory = archive.with_file_name("members");
         let _ = unpack(&Unpack {
+            linker: LinkerType::Gnu,
             archive,
             directory: &directory,
-            store: None,
             architecture: None,
             fat_lto: true,
         });

@@ -206,7 +206,7 @@ fn the_example_of_the_proposal() -> Result<()> {
     example.check(&example.job_file(json!([main, format!("main.{UID}.o")]), json!([a, "a.o"]))?)
 }
 
-/// No unpacked file is named, or one that is itself a member: it is taken out of the archive, with and without a store.
+/// No unpacked file is named, or one that is itself a member: it is taken out of the archive.
 #[test]
 fn members_are_unpacked_where_no_file_is_named() -> Result<()> {
     let example = Example::create("version-0-archives")?;
@@ -216,12 +216,6 @@ fn members_are_unpacked_where_no_file_is_named() -> Result<()> {
     }
     let job_file = example.job_file(json!(main), json!([a, a]))?;
     example.check(&job_file)?;
-    for _ in 0..2 {
-        example.objects().iter().try_for_each(|object| fs::remove_file(example.folder.path.join(object)))?;
-        succeed(&mut example.distribute(&job_file, &["--store", "store"])?)?;
-        example.objects_are_right("")?;
-    }
-    ensure!(example.folder.path.join("store").is_dir());
     // Another member is at that offset, or none.
     run(&example.folder, "%ar rcs liba.a my.profdata c.o")?;
     let (code, said) = fail(&mut example.distribute(&job_file, &[])?)?;

@@ -38,7 +38,7 @@ impl Cache {
 
     /// Reads all files and reports the damaged ones, which are removed unless `keep` is set.
     pub fn verify(&self, keep: bool) -> Result<CheckReport, IoError> {
-        let mut report = self.blobs.check(&PARTS, keep, |file, _, bytes| self.judge(file, bytes))?;
+        let mut report = self.blobs.check(&PARTS, keep, |file, bytes| self.judge(file, bytes))?;
         if let Some(problem) = usage::check(&self.blobs, keep) {
             report.bad.push(DamagedFile { path: self.blobs.root().join("usage"), problem });
             report.removed += usize::from(!keep);
