@@ -1,8 +1,6 @@
 //! `distlto inspect`: describes a link, in sentences first, then in tables.
 //!
-//! Reads the records of a link. Runs nothing, except the thin link of a given command. `file` describes a single file.
-
-mod file;
+//! Reads the records of a link. Runs nothing, except the thin link of a given command.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -25,9 +23,9 @@ use crate::link_description::{LinkDescription, LinkDescriptionError};
 
 /// Say what bounds a link, and whether more workers would help
 ///
-/// And which modules are its hubs, what memory it takes, and what is not ThinLTO. The link is named by its output, its state directory, a record of a run (STATE/runs/*.json), an index directory of
-/// distlto-index, an action graph in JSON, a job file of lld's DTLTO, a folder of index shards, or a meta file of Buck2's rule. Times are those of its recorded runs. After -- it is a link
-/// command, whose thin link is performed in a scratch directory. Of an index shard, an object or an archive it says what that is.
+/// And which modules are its hubs, what memory it takes, and what is not ThinLTO. The link is named by its output, its state
+/// directory, a record of a run (STATE/runs/*.json), an index directory of distlto-index, or an action graph in JSON. Times are those
+/// of its recorded runs. After -- it is a link command, whose thin link is performed in a scratch directory.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = exit::help())]
 pub struct InspectArgs {
@@ -60,14 +58,7 @@ pub struct InspectArgs {
 /// Inspects and prints.
 pub fn run(args: &InspectArgs, cancel: &Cancel) -> Result<u8, LinkDescriptionError> {
     let seen = match &args.thing {
-        Some(thing) => {
-            if let Some(facts) = file::Facts::of(thing, args.state.as_deref())? {
-                let text = if args.json { line(&facts) } else { facts.text(args) };
-                to_standard_output(text.as_bytes())?;
-                return Ok(0);
-            }
-            LinkDescription::find(thing, args.state.as_deref())?
-        }
+        Some(thing) => LinkDescription::find(thing, args.state.as_deref())?,
         None => {
             let words: Vec<Word> = args.command.iter().cloned().map(word_of).collect();
             match LinkDescription::of_command(&words, cancel)? {

@@ -1,13 +1,10 @@
-//! A link after the fact: found by its output, its state directory, a record of a run, a graph, or the files that a
-//! thin link wrote (`link_description/shards.rs`).
+//! A link after the fact: found by its output, its state directory, a record of a run, or a graph.
 //!
-//! Reads existing files. Runs nothing, except the thin link of a command (`link_description/command.rs`).
+//! Reads files that distlto has written. Runs nothing, except the thin link of a command (`link_description/command.rs`).
 
 pub mod command;
 mod error;
 mod files;
-mod shards;
-mod text;
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -26,6 +23,8 @@ use distlto_record::inspect::KnownModule;
 use distlto_record::run::{self, GraphFile, RunRecord};
 
 use rayon::prelude::*;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use crate::configuration::options;
 use crate::link::lock::{Activity, activity};
@@ -34,8 +33,6 @@ use crate::plan::{GraphSource, PlanCommandError};
 use crate::store;
 pub use error::LinkDescriptionError;
 use files::Listing;
-pub(crate) use shards::unreadable;
-use text::JsonText;
 
 /// A link, as far as the named thing describes it.
 pub struct LinkDescription {
@@ -66,8 +63,8 @@ impl LinkDescription {
     pub fn find(named: &Utf8Path, folder: Option<&str>) -> Result<Self, LinkDescriptionError> {
         if named.is_file() {
             let bytes = Input::open(named.as_std_path())?;
-            if let Some(text) = JsonText::of(&bytes) {
-                return Self::of_text(named, &bytes, text);
+            if bytes.trim_ascii_start().starts_with(b"{") {
+                return if is_record(&bytes) { Self::of_record(named) } else { Self::of_graph_file(named) };
             }
         }
         let Some(directory) = places(named, folder).into_iter().find(|place| place.is_dir()) else {
@@ -111,16 +108,10 @@ impl LinkDescription {
                     ..Self::without_runs(named)
                 })
             }
-            (Err(error @ PlanCommandError::NotAnIndex { .. }), None) => {
-                let found = Self::of_folder(named, &directory)?;
-                match unfinished(&directory, None) {
-                    None => found.ok_or_else(|| error.into()),
-                    Some(note) => {
-                        let known = found.unwrap_or_else(|| Self::without_runs(named));
-                        Ok(Self { is_partial: true, notes: vec![note], ..known })
-                    }
-                }
-            }
+            (Err(error @ PlanCommandError::NotAnIndex { .. }), None) => match unfinished(&directory, None) {
+                None => Err(error.into()),
+                Some(note) => Ok(Self { is_partial: true, notes: vec![note], ..Self::without_runs(named) }),
+            },
             (Err(error), _) => Err(error.into()),
         }
     }
@@ -141,18 +132,11 @@ impl LinkDescription {
         }
     }
 
-    fn of_text(named: &Utf8Path, bytes: &[u8], text: JsonText) -> Result<Self, LinkDescriptionError> {
-        match text {
-            JsonText::Record => Self::of_record(named),
-            JsonText::Jobs => Self::of_jobs(named, bytes),
-            JsonText::Meta => Self::of_meta(named, bytes),
-            JsonText::Other => {
-                let source = GraphSource::find(named, None)?;
-                let state = source.run_state();
-                let runs = state.map_or(Ok(Vec::new()), |state| read_runs(Utf8Path::new(&state)))?;
-                Ok(Self { runs, ..Self::of_graph(named, &source.read()?) })
-            }
-        }
+    fn of_graph_file(named: &Utf8Path) -> Result<Self, LinkDescriptionError> {
+        let source = GraphSource::find(named, None)?;
+        let state = source.run_state();
+        let runs = state.map_or(Ok(Vec::new()), |state| read_runs(Utf8Path::new(&state)))?;
+        Ok(Self { runs, ..Self::of_graph(named, &source.read()?) })
     }
 
     fn of_graph(named: &Utf8Path, graph: &ActionGraph) -> Self {
@@ -233,6 +217,16 @@ impl LinkDescription {
         };
         Side { modules: self.modules.iter().map(imports).collect(), run }
     }
+}
+
+/// Whether a JSON text is the record of a run, and no graph.
+fn is_record(bytes: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Top {
+        #[serde(rename = "begun_ms")]
+        _begun_ms: IgnoredAny,
+    }
+    serde_json::from_slice::<Top>(bytes).is_ok()
 }
 
 /// Returns the notes about a record itself: a link of it runs or was killed, or its outputs have changed since.

@@ -1,4 +1,4 @@
-//! Properties of a bitcode object: producer, target, content hash, kind of summary, size.
+//! Properties of a bitcode object: target, content hash, kind of summary, size.
 //!
 //! Reads only module-level records and the summary, and skips all code by block lengths. Does not depend on files or
 //! links. Record numbers are those of `LLVMBitCodes.h`; the differences between producers were measured with clang 14
@@ -8,8 +8,6 @@ use crate::bitcode::{self, BitcodeError, Block, Item, ModuleHash, SubBlock, Walk
 
 const REMEDY: &str = "compile the object again; if it is complete, it is not bitcode of LLVM 14 or later";
 
-/// IDENTIFICATION: the producer's name.
-const IDENTIFICATION_STRING: u64 = 1;
 /// MODULE: the version of the format; from 2 on, names are in a string table at the end of the file.
 const MODULE_VERSION: u64 = 1;
 const MODULE_TRIPLE: u64 = 2;
@@ -20,14 +18,10 @@ const PERMODULE: u64 = 1;
 const PERMODULE_PROFILE: u64 = 2;
 const PERMODULE_RELBF: u64 = 19;
 const SUMMARY_VERSION: u64 = 10;
-const SUMMARY_FLAGS: u64 = 20;
 
 /// Flags of a function: LLVM never inlines it, or always.
 const FUNCTION_NOINLINE: u64 = 1 << 4;
 const FUNCTION_ALWAYSINLINE: u64 = 1 << 5;
-
-/// Summary flag: the object can take part in a ThinLTO or in a FullLTO link.
-const FLAG_UNIFIED: u64 = 0x200;
 
 /// A link's treatment of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,8 +37,6 @@ pub enum SummaryKind {
 /// One bitcode object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Module {
-    /// Who wrote the object, such as `LLVM22.1.8` or `LLVM22.1.2-rust-1.95.0-stable`; empty if not recorded.
-    pub producer: String,
     /// The target triple; empty if not recorded.
     pub triple: String,
     /// The source file as the compiler was given it; empty if not recorded.
@@ -53,8 +45,6 @@ pub struct Module {
     pub hash: Option<ModuleHash>,
     /// A link's treatment of the object. For a split unit: of its first module.
     pub summary: SummaryKind,
-    /// Whether a ThinLTO object can take part in a FullLTO link too (`-funified-lto`), if the link asks.
-    pub unified: bool,
     /// Whether the object holds two modules, with the second for regular LTO (`-fsplit-lto-unit` with type metadata).
     pub split_unit: bool,
     /// IR instructions of all functions in the summary, for a split unit in that of its first module. `None` without a
@@ -90,34 +80,10 @@ pub fn source_name(bytes: &[u8]) -> Result<String, BitcodeError> {
     Err(top.error("the end of the file", "a module"))
 }
 
-/// Returns the first module of a split unit as a file of its own, for tools that read one module of a file. Returns
-/// `None` if `bytes` are not two modules. The module refers only to distances from its beginning and to the string
-/// table, so nothing in it changes.
-pub fn first_of_split_unit(bytes: &[u8]) -> Result<Option<Vec<u8>>, BitcodeError> {
-    let mut top = bitcode::open(bytes)?;
-    let (mut walk, mut modules, mut end) = (Walk::default(), Vec::new(), top.place());
-    let start = end - bitcode::MAGIC.len();
-    let mut names = None;
-    while let Item::Block(block) = top.next(&mut walk)? {
-        let whole = end..block.body().end;
-        end = whole.end;
-        match block.id {
-            bitcode::MODULE_BLOCK => modules.push(whole),
-            bitcode::STRTAB_BLOCK => names = names.or(Some(whole)),
-            _ => {}
-        }
-    }
-    match (modules.as_slice(), names) {
-        ([first, _], Some(names)) => Ok(Some([&bytes[start..first.end], &bytes[names]].concat())),
-        _ => Ok(None),
-    }
-}
-
 /// State during the walk.
 #[derive(Default)]
 struct ModuleReader {
     walk: Walk,
-    producer: Vec<u8>,
     modules: u32,
     version: u64,
     string_table: bool,
@@ -125,7 +91,6 @@ struct ModuleReader {
     source_name: Vec<u8>,
     hash: Option<ModuleHash>,
     summary: Option<SummaryKind>,
-    flags: u64,
     instructions: Option<u64>,
     inlining: Inlining,
 }
@@ -142,7 +107,6 @@ fn read_stream(bytes: &[u8]) -> Result<Module, BitcodeError> {
     let mut reader = ModuleReader::default();
     while let Item::Block(block) = top.next(&mut reader.walk)? {
         match block.id {
-            bitcode::IDENTIFICATION_BLOCK if reader.producer.is_empty() => reader.identification(block)?,
             bitcode::MODULE_BLOCK => reader.module(block)?,
             bitcode::STRTAB_BLOCK => reader.string_table = true,
             _ => {}
@@ -155,12 +119,10 @@ fn read_stream(bytes: &[u8]) -> Result<Module, BitcodeError> {
         return Err(top.error("the end of the file", "a string table (the file may be truncated)"));
     }
     Ok(Module {
-        producer: text(reader.producer),
         triple: text(reader.triple),
         source_name: text(reader.source_name),
         hash: reader.hash.filter(|hash| *hash != [0; 5]),
         summary: reader.summary.unwrap_or(SummaryKind::None),
-        unified: reader.flags & FLAG_UNIFIED != 0,
         split_unit: reader.modules > 1,
         instructions: reader.instructions,
         noinline: reader.inlining.noinline(),
@@ -189,17 +151,6 @@ impl Inlining {
 }
 
 impl ModuleReader {
-    fn identification(&mut self, block: SubBlock<'_>) -> Result<(), BitcodeError> {
-        let mut block = block.open(&self.walk);
-        loop {
-            match block.next(&mut self.walk)? {
-                Item::Record(IDENTIFICATION_STRING) => self.producer = block.bytes()?,
-                Item::End => return Ok(()),
-                _ => {}
-            }
-        }
-    }
-
     fn module(&mut self, block: SubBlock<'_>) -> Result<(), BitcodeError> {
         let mut block = block.open(&self.walk);
         self.modules += 1;
@@ -247,7 +198,6 @@ impl ModuleReader {
                 Item::Record(SUMMARY_VERSION) => {
                     known = bitcode::SUMMARY_VERSIONS.contains(&number(&mut block)?);
                 }
-                Item::Record(SUMMARY_FLAGS) => self.flags |= number(&mut block)?,
                 Item::Record(PERMODULE | PERMODULE_PROFILE | PERMODULE_RELBF) if known => {
                     // Value, flags, instructions, flags of functions, and more.
                     let mut fields = [0; 4];

@@ -384,7 +384,7 @@ fn what_cannot_be_looked_at_is_an_error_that_says_why() -> Result<()> {
     let told = answer(&project, &["inspect", record])?;
     ensure!(told.starts_with("program: 4 modules, "), "a record alone: {told}");
 
-    fs::write(project.path("none.json"), "{\"begun_ms\": [")?;
+    fs::write(project.path("none.json"), "{\"begun_ms\": []}")?;
     fs::write(project.path("empty"), "")?;
     for (words, expected) in [
         (&["inspect", "nowhere"][..], "links-v1/nowhere-"),

@@ -11,6 +11,7 @@ use std::{fmt, fs};
 use camino::Utf8PathBuf;
 use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::spawn::PLAIN;
+use distlto_planner::bitcode::BitcodeError;
 use distlto_planner::link_command::{self, GivenCommand, LinkCommandError, Resolved};
 use distlto_planner::link_line::LinkLine;
 use distlto_planner::linker::options::last;
@@ -27,7 +28,7 @@ use serde::Serialize;
 use super::is_called;
 use crate::link::error::LinkError;
 use crate::link::line::without_further_outputs;
-use crate::link_description::{LinkDescription, LinkDescriptionError, unreadable};
+use crate::link_description::{LinkDescription, LinkDescriptionError};
 use crate::scratch::scratch;
 use crate::serve::modules::ModuleFiles;
 use crate::serve::process::linker_words;
@@ -128,7 +129,7 @@ impl Pair {
                 return Err(unable(format!("{place} is not there, which says what is imported"), help));
             }
             let bytes = regular::read(place.as_std_path()).map_err(IoError::on("read", place))?;
-            let broken = |error| unreadable(place, &error);
+            let broken = |error: BitcodeError| unable(format!("{place}: {error}"), error.remedy);
             let shard = shard::read(&bytes).map_err(broken)?;
             let name = |which| {
                 let found = shard.modules.iter().find(|module| is_called(&module.path, which));

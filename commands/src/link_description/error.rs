@@ -25,18 +25,10 @@ pub enum LinkDescriptionError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Graph(#[from] PlanCommandError),
-    /// An archive could not be read.
+    /// A file cannot be opened.
     #[error(transparent)]
     #[diagnostic(transparent)]
-    Archive(#[from] distlto_prepare::error::PrepareError),
-    /// A job file is none.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Job(#[from] distlto_planner::dtlto::JobFileError),
-    /// A meta file is none.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Meta(#[from] distlto_planner::buck2::error::MetaError),
+    Input(#[from] distlto_prepare::error::PrepareError),
     /// A link command cannot be planned.
     #[error(transparent)]
     #[diagnostic(transparent)]
@@ -47,7 +39,7 @@ pub enum LinkDescriptionError {
         code(distlto::bad_input),
         help(
             "name an output that distlto linked (with --state or DISTLTO_CACHE, if its record is elsewhere), its state directory, a \
-             record of a run, an action graph in JSON, a job file of lld's DTLTO, a folder of index shards, or a meta file of Buck2's rule"
+             record of a run, or an action graph in JSON"
         )
     )]
     Unknown {

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use camino::Utf8Path;
 use distlto_commands::inspect;
-use distlto_commands::seen::Seen;
+use distlto_commands::link_description::LinkDescription;
 use distlto_planner::dependency_file::DependencyFile;
 use distlto_planner::emit::make::{self, MakeOptions};
 use distlto_planner::emit::ninja::{self, NinjaOptions};
@@ -163,7 +163,7 @@ fn text(bytes: &[u8]) {
 fn thing(bytes: &[u8]) {
     as_file(bytes, |file| {
         let Some(file) = Utf8Path::from_path(file) else { return };
-        if let Ok(seen) = Seen::find(file, None) {
+        if let Ok(seen) = LinkDescription::find(file, None) {
             let inspection = Inspection::of(&seen.output, &seen.modules, &seen.runs);
             inspect::answers(&seen, &inspection);
             distlto_prepare::json_lines::line(&inspection);

@@ -185,9 +185,8 @@ fn other_commands_need_few_processes_too() -> Result<()> {
     let backend =
         ["opt", "--out", "native.o", "--input", "main.o", "--index", "main.o.thinlto.bc", "--", clang, "-O2"];
     // Which commands, with how many processes they can do their work, and what they write.
-    let cases: [(&[&str], u32, &str); 3] = [
+    let cases: [(&[&str], u32, &str); 2] = [
         (&["prepare", "--archive", "lib.a", "--objects-out", "members"], 1, "members/main.o"),
-        (&["inspect", "main.o"], 1, "main.o"),
         (&backend, 2, "native.o"),
     ];
     for (words, least, written) in cases {
