@@ -18,7 +18,7 @@ use distlto_prepare::write::to_standard_output;
 use miette::Diagnostic;
 use thiserror::Error;
 
-use distlto_planner::emit::{make, ninja};
+use distlto_planner::emit::ninja;
 use distlto_planner::graph::error::GraphError;
 use distlto_planner::graph::summary::GraphSummary;
 use distlto_planner::graph::{Action, ActionGraph, json};
@@ -31,7 +31,7 @@ use crate::dry_run::{Row, lines};
 use crate::store;
 use forms::Form;
 
-/// Show a link before it runs: as JSON, DOT, Ninja, Make, a summary or a dry run
+/// Show a link before it runs: as JSON, DOT, Ninja, a summary or a dry run
 #[derive(Debug, Clone, Args)]
 #[command(after_help = exit::help())]
 pub struct PlanArgs {
@@ -55,12 +55,7 @@ pub struct PlanArgs {
     /// distlto-index wrote, the thin link when an input changed.
     #[arg(long, value_name = "FILE")]
     pub ninja: Option<Utf8PathBuf>,
-    /// Write a makefile for GNU make 4.0 or later, to be run in the link's working directory
-    ///
-    /// As --ninja. `make -f FILE` first makes the thin link and then FILE itself again where an input changed.
-    #[arg(long, value_name = "FILE")]
-    pub make: Option<Utf8PathBuf>,
-    /// Compile with this program in the build.ninja or makefile
+    /// Compile with this program in the build.ninja
     #[arg(long, value_name = "PROGRAM", default_value = "distlto-opt")]
     pub opt_program: String,
     /// List the actions that would run, and why, largest cost first
@@ -127,10 +122,6 @@ pub enum PlanCommandError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Ninja(#[from] ninja::NinjaError),
-    /// A graph without a form as a makefile.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Make(#[from] make::MakeError),
     /// Two texts for one stream.
     #[error("{first} and {second} would both be written to standard output")]
     #[diagnostic(code(distlto::usage), help("give one of them a file"))]
@@ -149,12 +140,7 @@ fn help_of(error: &dyn Diagnostic) -> String {
 impl PlanArgs {
     /// The requested forms, with the file of each.
     fn forms(&self) -> impl Iterator<Item = (Form, &Utf8Path)> {
-        let all = [
-            (Form::Json, &self.json),
-            (Form::Dot, &self.dot),
-            (Form::Ninja, &self.ninja),
-            (Form::Make, &self.make),
-        ];
+        let all = [(Form::Json, &self.json), (Form::Dot, &self.dot), (Form::Ninja, &self.ninja)];
         all.into_iter().filter_map(|(form, path)| Some((form, path.as_deref()?)))
     }
 }

@@ -79,11 +79,9 @@ impl Link<'_> {
         for _ in 0..2 {
             succeed(&mut self.command(distlto, &[&["index", "--index", "graph"], &line[..]].concat())?)?;
             is(self.made(distlto, &["run", "graph"])?, "distlto run")?;
-            for (option, tool) in [("--ninja", "ninja"), ("--make", "make")] {
-                let file = format!("graph/link.{tool}");
-                succeed(&mut self.command(distlto, &["plan", "graph", option, &file])?)?;
-                is(self.made(&system_tool(tool)?, &["-f", &file])?, tool)?;
-            }
+            let file = "graph/link.ninja";
+            succeed(&mut self.command(distlto, &["plan", "graph", "--ninja", file])?)?;
+            is(self.made(&system_tool("ninja")?, &["-f", file])?, "ninja")?;
         }
         Ok(())
     }

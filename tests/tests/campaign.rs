@@ -14,7 +14,7 @@ use distlto_tests::campaign::service::service;
 use distlto_tests::campaign::shared::shared;
 use distlto_tests::campaign::store::store;
 use distlto_tests::campaign::traces::traces;
-use distlto_tests::campaign::ways::{DISTRIBUTE, DTLTO, GRAPH, MAKE, NINJA, SERVED};
+use distlto_tests::campaign::ways::{DISTRIBUTE, DTLTO, GRAPH, NINJA, SERVED};
 use distlto_tests::toolchain::{NEWEST, Toolchain, profile_dir};
 
 const TOOLCHAIN: Toolchain = Toolchain { version: NEWEST };
@@ -30,7 +30,7 @@ fn random_programs_are_those_of_lld() -> Result<()> {
     println!("{}", found.table());
     ensure!(found.links == 30 && found.refused < 10, "few programs are linked: {found:?}");
     ensure!(found.counts(SERVED).compared > 15, "few programs are compared: {found:?}");
-    for way in [DISTRIBUTE, DTLTO, SERVED, GRAPH, NINJA, MAKE] {
+    for way in [DISTRIBUTE, DTLTO, SERVED, GRAPH, NINJA] {
         ensure!(found.counts(way).differences.is_empty(), "{}", found.messages.join("\n"));
     }
     Ok(())
@@ -43,7 +43,7 @@ fn random_programs_are_those_of_an_older_lld() -> Result<()> {
         let found = links(&request(&format!("links-{version}"), 5_200_000, 8)?, toolchain)?;
         println!("{}", found.table());
         ensure!(found.links == 8 && found.refused < 4, "few programs are linked: {found:?}");
-        for way in [SERVED, GRAPH, NINJA, MAKE] {
+        for way in [SERVED, GRAPH, NINJA] {
             ensure!(found.counts(way).differences.is_empty(), "{}", found.messages.join("\n"));
         }
     }

@@ -1,5 +1,4 @@
-//! One plan as a build.ninja, a makefile, a shell script and a list of commands: each is run from nothing, and makes the same
-//! objects and the same program.
+//! One graph, run by distlto and as a build.ninja, each from nothing: both make the same objects and the same program.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -67,16 +66,15 @@ impl Plan {
     }
 
     /// What a build makes where there is no object and no program: the objects by name, and the program.
-    fn built(&self, option: &str, file: &str, run: impl FnOnce(&Self) -> Result<()>) -> Result<Made> {
+    fn built(&self, name: &str, run: impl FnOnce(&Self) -> Result<()>) -> Result<Made> {
         let state = self.folder.path.join("program.distlto/index");
         let program = self.folder.path.join("program");
         fs::remove_dir_all(state.join("objects")).or_else(|error| if_there(error, ()))?;
         fs::remove_file(&program).or_else(|error| if_there(error, ()))?;
-        succeed(self.command("distlto-plan").args(["program.distlto", option, file]))?;
-        run(self).with_context(|| option.to_owned())?;
+        run(self).with_context(|| name.to_owned())?;
         let made = objects(&state.join("objects"))?.into_iter().collect();
         let said = String::from_utf8(succeed(&mut self.command(program.clone()))?.stdout)?;
-        ensure!(said == "65\n", "{option}: the program says {said}");
+        ensure!(said == "65\n", "{name}: the program says {said}");
         Ok((made, fs::read(program)?))
     }
 }
@@ -88,21 +86,22 @@ fn if_there<T>(error: std::io::Error, nothing: T) -> std::io::Result<T> {
 }
 
 #[test]
-fn every_form_of_a_plan_builds_the_same() -> Result<()> {
+fn ninja_builds_what_distlto_runs() -> Result<()> {
     let plan = Plan::create()?;
-    let by_ninja = plan.built("--ninja", "link.ninja", |plan| {
+    let by_ninja = plan.built("ninja", |plan| {
+        succeed(plan.command("distlto-plan").args(["program.distlto", "--ninja", "link.ninja"]))?;
         succeed(plan.command(system_tool("ninja")?).args(["-f", "link.ninja"])).map(drop)
     })?;
     ensure!(by_ninja.0.len() == 4, "{:?}", by_ninja.0.keys());
-    let by_make = plan.built("--make", "link.mk", |plan| {
-        succeed(plan.command(system_tool("make")?).args(["-j2", "-f", "link.mk"])).map(drop)
+    let by_run = plan.built("distlto run", |plan| {
+        succeed(plan.command("distlto").args(["run", "program.distlto"])).map(drop)
     })?;
-    ensure!(by_make == by_ninja, "make makes other objects or another program than ninja");
+    ensure!(by_run == by_ninja, "distlto makes other objects or another program than ninja");
 
     // After a failed compilation nothing is linked.
     fs::write(plan.folder.path.join("near.o"), "no module")?;
     fs::remove_file(plan.folder.path.join("program"))?;
-    let output = capture(plan.command(system_tool("make")?).args(["-f", "link.mk"]))?;
+    let output = capture(plan.command(system_tool("ninja")?).args(["-f", "link.ninja"]))?;
     ensure!(!output.status.success() && !plan.folder.path.join("program").exists(), "{output:?}");
     Ok(())
 }

@@ -313,7 +313,6 @@ fn windows(name: &str, format: Format, by: Caller, inputs: [&'static str; 2]) ->
 enum Runner {
     Run,
     Ninja,
-    Make,
 }
 
 impl Windows {
@@ -335,17 +334,12 @@ impl Windows {
         let mut command = match by {
             Runner::Run => tool("distlto")?,
             Runner::Ninja => tool(&system_tool("ninja")?.to_string_lossy())?,
-            Runner::Make => tool(&system_tool("make")?.to_string_lossy())?,
         };
         match by {
             Runner::Run => command.args(["run", "-vv", "graph"]),
             Runner::Ninja => {
                 plan("--ninja", "link.ninja")?;
                 command.args(["-v", "-f", "link.ninja"])
-            }
-            Runner::Make => {
-                plan("--make", "link.mk")?;
-                command.args(["-f", "link.mk"])
             }
         };
         let ended = succeed(&mut command)?;
@@ -407,7 +401,7 @@ fn importing(name: &str, format: Format, by: Caller, inputs: [&'static str; 2]) 
 
 #[test]
 fn graphs_for_windows_make_the_linkers_program() -> Result<()> {
-    for by in [Runner::Run, Runner::Ninja, Runner::Make] {
+    for by in [Runner::Run, Runner::Ninja] {
         let name = |format: &str| format!("{format}-graph-{by:?}").to_lowercase();
         importing(&name("coff"), Format::Coff, Caller::Driver, OBJECTS)?.check_graph(by, [32, 39])?;
         importing(&name("mingw"), Format::MinGw, Caller::Driver, OBJECTS)?.check_graph(by, [32, 39])?;

@@ -1,5 +1,5 @@
 //! A build in the shape of Linux's Kbuild, upstream's way and with `rules/kbuild`: which backends run after an edit, and
-//! whether the native objects are the same. And makefiles that `distlto plan --make` writes.
+//! whether the native objects are the same. And graphs of builds that record flags.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -137,9 +137,9 @@ fn a_native_object_that_is_gone_or_empty_is_told() -> Result<()> {
     Ok(())
 }
 
-/// Objects of a build with names that a makefile has to quote, planned and built by make.
+/// Objects of a build with odd names, each with its recorded flags.
 #[test]
-fn make_builds_a_plan() -> Result<()> {
+fn a_graph_has_the_recorded_flags() -> Result<()> {
     let example = Example::copy_for("kbuild", "kbuild-plan")?;
     example.run("make", &["vmlinux.a"])?;
     let odd = ["a=b #1.o", "b%'x.o", "m: $(id)*.o", "d d/e[1].o"];
@@ -160,19 +160,20 @@ fn make_builds_a_plan() -> Result<()> {
         vec!["--index", "i x", "--flags-from", "kbuild", "--", "ld.lld-22", "-r", "-o", "out 1.o"];
     index.extend(odd);
     example.run("distlto-index", &index)?;
-    example.run("distlto", &["plan", "--make", "p l.mk", "i x"])?;
-    let built = example.run("make", &["-j2", "-f", "p l.mk"])?;
+    example.run("distlto", &["plan", "--ninja", "p l.ninja", "i x"])?;
+    let build = || example.run("ninja", &["-v", "-f", "p l.ninja"]);
+    let built = build()?;
     let compiled = |said: &str| said.matches("distlto-opt --out").count();
     ensure!(compiled(&built) == odd.len(), "{built}");
     ensure!(built.contains("-falign-functions=64") && built.contains("-O3"), "flags of their own: {built}");
-    ensure!(compiled(&example.run("make", &["-f", "p l.mk"])?) == 0, "a second build compiles");
+    ensure!(compiled(&build()?) == 0, "a second build compiles");
     let symbols = example.run("llvm-nm-22", &["out 1.o"])?;
     ensure!(symbols.contains("T main"), "{symbols}");
     // kernel/time.o, as it was after an edit.
     edit(&example, "kernel/time.c", "21", "22")?;
     example.run("make", &["kernel/time.o"])?;
     fs::copy(example.dir.join("kernel/time.o"), example.dir.join(odd[2]))?;
-    let again = example.run("make", &["-f", "p l.mk"])?;
+    let again = build()?;
     ensure!(compiled(&again) == 3, "the edited module and its two importers: {again}");
     Ok(())
 }

@@ -3,7 +3,7 @@
 //! Does not depend on the output of the emitters.
 
 use camino::Utf8Path;
-use distlto_planner::emit::{dot, make, ninja};
+use distlto_planner::emit::{dot, ninja};
 use distlto_planner::graph::{ActionGraph, json};
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::write::{to_standard_output, write_if_changed};
@@ -16,7 +16,6 @@ pub enum Form {
     Json,
     Dot,
     Ninja,
-    Make,
 }
 
 impl Form {
@@ -26,13 +25,12 @@ impl Form {
             Self::Json => "--json",
             Self::Dot => "--dot",
             Self::Ninja => "--ninja",
-            Self::Make => "--make",
         }
     }
 
     /// Whether it is there to be run, so that every step has to be one that can be.
     pub const fn is_run(self) -> bool {
-        !matches!(self, Self::Json | Self::Dot)
+        matches!(self, Self::Ninja)
     }
 
     /// Writes the graph to a file, or to standard output.
@@ -73,10 +71,6 @@ impl Form {
                 let build_directory = build_directory.map(Utf8Path::to_owned);
                 let options = ninja::NinjaOptions { opt_program, build_directory, manifest };
                 ninja::render(graph, &options)?.into_bytes()
-            }
-            Self::Make => {
-                let remake = again(path).map(|command| make::MakeRemake { path: place, source, command });
-                make::render(graph, &make::MakeOptions { opt_program, remake })?.into_bytes()
             }
         })
     }

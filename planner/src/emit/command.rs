@@ -1,24 +1,8 @@
 //! Words of an action's command for the files of other build programs: quoted for a shell, and without the words that
 //! such a file expresses otherwise. Pure.
 
-use crate::graph::{Action, ActionGraph, BackendWork, FileId};
+use crate::graph::Action;
 use crate::words::shell_quote;
-
-/// Returns the options that name a backend compilation's files to the program that runs it, and the compiler with its
-/// own words.
-pub fn backend_words<'a>(
-    graph: &'a ActionGraph,
-    action: &'a Action,
-    backend: &BackendWork,
-) -> (Vec<&'a str>, Vec<&'a str>) {
-    let path = |file: FileId| graph.path(file).as_str();
-    let (out, module, shard) = (path(backend.object), path(backend.module), path(backend.shard));
-    let mut files = vec!["--out", out, "--input", module, "--index", shard];
-    files.extend(backend.dwo.iter().flat_map(|&dwo| ["--dwo", path(dwo)]));
-    let prefix = action.prefix.map_or(&[][..], |prefix| graph.prefix_words(prefix));
-    let words = prefix.iter().map(String::as_str).chain(own_flags(action, module, shard, out));
-    (files, words.collect())
-}
 
 /// Returns the number of words of a link's command on the command line: its program and, where that runs the linker,
 /// its options up to the linker that follows `--`. The flavour of a generic lld, which it looks for before it opens

@@ -11,9 +11,8 @@ use camino::Utf8Path;
 use distlto_commands::inspect;
 use distlto_commands::link_description::LinkDescription;
 use distlto_planner::dependency_file::DependencyFile;
-use distlto_planner::emit::make::{self, MakeOptions};
+use distlto_planner::emit::dot;
 use distlto_planner::emit::ninja::{self, NinjaOptions};
-use distlto_planner::emit::{compile_commands, dot, shell};
 use distlto_planner::graph::{self, ActionGraph};
 use distlto_planner::resolution::Resolutions;
 use distlto_planner::slices::SliceRequest;
@@ -89,14 +88,8 @@ fn of_graph(bytes: &[u8]) {
 /// In every form that can say it.
 fn emit(graph: &ActionGraph) {
     let _ = dot::write(graph, &mut Vec::new());
-    let opt_program = || "distlto-opt".to_owned();
-    let _ = ninja::render(
-        graph,
-        &NinjaOptions { opt_program: opt_program(), build_directory: None, manifest: None },
-    );
-    let _ = make::render(graph, &MakeOptions { opt_program: opt_program(), remake: None });
-    shell::render(graph, &opt_program());
-    compile_commands::render(graph, "/");
+    let opt_program = "distlto-opt".to_owned();
+    let _ = ninja::render(graph, &NinjaOptions { opt_program, build_directory: None, manifest: None });
 }
 
 fn job_file(bytes: &[u8]) {

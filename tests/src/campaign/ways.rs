@@ -52,8 +52,6 @@ pub enum Runner {
     Run,
     /// Ninja.
     Ninja,
-    /// GNU make.
-    Make,
 }
 
 /// lld in process names a member by its archive and its place there, so one that is loaded twice (`-z muldefs`, an archive
@@ -107,15 +105,12 @@ pub const GRAPH: Way = Way {
 /// A graph that Ninja runs.
 pub const NINJA: Way = Way { name: "graph, Ninja", by: By::Graph(Runner::Ninja), ..GRAPH };
 
-/// A graph that make runs.
-pub const MAKE: Way = Way { name: "graph, make", by: By::Graph(Runner::Make), ..GRAPH };
-
 /// The first LLVM whose lld can be made to ask for its objects.
 const ASKS: u32 = 15;
 
 /// The ways whose programs are compared with those of lld in process, as far as an LLVM has them. Graphs are run by one or another.
 pub fn compared(toolchain: Toolchain, seed: u64) -> Vec<Way> {
-    let graph = [GRAPH, NINJA, MAKE][(seed % 3) as usize];
+    let graph = [GRAPH, NINJA][(seed % 2) as usize];
     let stock: &[Way] = if toolchain.has_dtlto() { &[DTLTO, DISTRIBUTE] } else { &[] };
     [stock, &[SERVED, graph]].concat()
 }
@@ -206,14 +201,13 @@ impl Runner {
             command
         };
         let distlto = |words: &[&str]| Ok::<_, anyhow::Error>(command(distlto::binary()?.to_owned(), words));
-        let (option, tool, words): (_, _, &[&str]) = match self {
-            Self::Run => return Ok(vec![distlto(&["run", index])?]),
-            Self::Ninja => ("--ninja", "ninja", &[]),
-            Self::Make => ("--make", "make", &["-j2"]),
-        };
-        let file = format!("{index}/link.{tool}");
-        let mut build = command(system_tool(tool)?, words);
-        build.args(["-f", &file]);
-        Ok(vec![distlto(&["plan", index, option, &file])?, build])
+        match self {
+            Self::Run => Ok(vec![distlto(&["run", index])?]),
+            Self::Ninja => {
+                let file = format!("{index}/link.ninja");
+                let build = command(system_tool("ninja")?, &["-f", &file]);
+                Ok(vec![distlto(&["plan", index, "--ninja", &file])?, build])
+            }
+        }
     }
 }
