@@ -30,7 +30,6 @@ use distlto_prepare::exit;
 
 use crate::cache::CacheCommandArgs;
 use crate::completions::CompletionsArgs;
-use crate::manual::ManualArgs;
 
 /// Distributed ThinLTO for any build system, on stock LLVM
 ///
@@ -45,6 +44,7 @@ pub struct Cli {
 }
 
 /// The subcommands. Each one's help text is that of its arguments.
+#[expect(missing_docs, reason = "a variant's text would replace that of its arguments")]
 #[derive(Debug, Subcommand)]
 pub enum CliCommand {
     Link(LinkArgs),
@@ -75,8 +75,6 @@ pub enum CliCommand {
     #[command(name = "header-list")]
     HeaderList(HeaderListArgs),
     #[command(hide = true)]
-    Man(ManualArgs),
-    #[command(hide = true)]
     Completions(CompletionsArgs),
     /// Any other word: a command to run, with its links served.
     #[command(external_subcommand)]
@@ -93,6 +91,7 @@ pub struct RemoteCommandArgs {
 }
 
 /// What can be done.
+#[expect(missing_docs, reason = "a variant's text would replace that of its arguments")]
 #[derive(Debug, Subcommand)]
 pub enum RemoteCommand {
     Check(CheckArgs),

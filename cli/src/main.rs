@@ -2,10 +2,6 @@
 //!
 //! Holds no logic: reads arguments and calls the crate that does the work.
 
-mod arguments;
-mod cache;
-mod completions;
-mod manual;
 mod stand_in;
 
 use std::ffi::OsString;
@@ -30,7 +26,8 @@ use distlto_prepare::exit;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::threads;
 
-use arguments::{Cli, CliCommand, RemoteCommand};
+use distlto::arguments::{Cli, CliCommand, RemoteCommand};
+use distlto::{cache, completions};
 
 fn main() -> ExitCode {
     // The linker starts this program for its backends.
@@ -78,7 +75,6 @@ fn main() -> ExitCode {
             exit::run(|| distlto_prepare::compiler_statistics::run(&args))
         }
         CliCommand::Completions(args) => exit::run(|| completions::run(&args, Cli::command())),
-        CliCommand::Man(args) => exit::run(|| manual::run(&args, Cli::command())),
     }
 }
 

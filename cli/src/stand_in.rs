@@ -13,7 +13,7 @@ use distlto_commands::link::options::LinkOptions;
 use distlto_exec::environment::STATIC_LINKER;
 use distlto_planner::words::{Word, word_of};
 
-use crate::arguments::{Cli, CliCommand};
+use distlto::arguments::{Cli, CliCommand};
 
 /// Names of our own tools, which stand for themselves.
 const TOOLS: &[&str] = &[

@@ -15,7 +15,7 @@ use anyhow::{Context, Result, ensure};
 use distlto_prepare::write::write_if_changed_with_mode;
 
 use crate::setup::SUPPORTED;
-use crate::shell::{cargo, distlto, output, quietly, remove, root, run, target};
+use crate::shell::{MANUAL, PARTS, cargo, distlto, output, quietly, remove, root, run, target};
 
 /// The one program.
 pub const PROGRAM: &str = "distlto";
@@ -74,7 +74,7 @@ pub fn build(debug: bool) -> Result<PathBuf> {
     if !debug {
         return Ok(distlto()?.parent().context("a program lies in a directory")?.to_owned());
     }
-    run(cargo().args(["build", "--quiet", "--locked"]))?;
+    run(cargo().args(["build", "--quiet", "--locked"]).args(PARTS))?;
     Ok(target().join("debug"))
 }
 
@@ -116,7 +116,7 @@ impl Place {
             written += self.copy(&built.join(name), &Path::new(directory).join(name), 0o755)?;
         }
         let distlto = built.join(PROGRAM);
-        quietly(Command::new(&distlto).arg("man").arg(self.at("share/man/man1")))?;
+        quietly(Command::new(built.join("examples").join(MANUAL)).arg(self.at("share/man/man1")))?;
         for (shell, path) in COMPLETIONS {
             let text = output(Command::new(&distlto).args(["completions", shell]))?;
             written += self.write(Path::new(path), text.as_bytes(), 0o644)?;

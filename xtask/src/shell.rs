@@ -74,10 +74,16 @@ pub fn output(command: &mut Command) -> Result<String> {
     String::from_utf8(output.stdout).context("output is not UTF-8")
 }
 
+/// The program that writes the manual pages, which is not installed.
+pub const MANUAL: &str = "manual";
+
+/// What is built for users.
+pub const PARTS: [&str; 4] = ["--lib", "--bins", "--example", MANUAL];
+
 /// Builds distlto as users get it, all of its programs, and gives its path: one build for demo, install and benches. That
 /// takes minutes the first time, so cargo says what it compiles.
 pub fn distlto() -> Result<PathBuf> {
-    run(cargo().args(["build", "--release", "--locked"]))?;
+    run(cargo().args(["build", "--release", "--locked"]).args(PARTS))?;
     Ok(target().join("release/distlto"))
 }
 

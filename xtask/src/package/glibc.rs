@@ -10,7 +10,7 @@ use std::{env, fmt};
 use anyhow::{Context, Result, ensure};
 
 use crate::engine::python;
-use crate::shell::{cargo, output, run, target};
+use crate::shell::{MANUAL, cargo, output, run, target};
 
 /// A version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,12 +19,14 @@ pub struct Glibc(pub u32, pub u32);
 /// The newest that packages may need: that of Debian 10 and RHEL 8.
 const OLDEST: Glibc = Glibc(2, 28);
 
-/// All that is packed. The other programs of the crate are names of the one in a package.
-const PARTS: [&str; 9] = [
+/// All that is packed, and the program that writes the manual pages. The other programs of the crate are names of the one in a package.
+const PARTS: [&str; 11] = [
     "--package",
     "distlto",
     "--bin",
     "distlto",
+    "--example",
+    MANUAL,
     "--package",
     "distlto-hook",
     "--package",

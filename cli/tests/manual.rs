@@ -1,11 +1,10 @@
 //! Manual pages and help texts against each other, and against the documents.
 
-mod documents;
+use clap::{Command, CommandFactory, Parser};
+use distlto::arguments::Cli;
+use distlto_prepare::exit;
 
-use clap::{CommandFactory, Parser};
-
-use super::*;
-use crate::arguments::Cli;
+use crate::pages::{EXAMPLES, FILES, Page, VARIABLES, examples_of, pages, visible};
 
 /// A page as it reads, without roff's fonts and escapes.
 fn plain(page: &[u8]) -> String {
@@ -56,7 +55,7 @@ fn every_option_of_every_help_is_in_its_page() {
     check(&mut command, &pages, &mut seen);
     assert_eq!(seen, pages.iter().map(|page| page.name.clone()).collect::<Vec<_>>());
     assert!(seen.contains(&"distlto-cache-prune.1".to_owned()), "{seen:?}");
-    assert!(!seen.contains(&"distlto-man.1".to_owned()), "{seen:?}");
+    assert!(!seen.contains(&"distlto-completions.1".to_owned()), "{seen:?}");
 }
 
 #[test]
@@ -97,7 +96,7 @@ fn every_help_fits_a_screen_and_ends_with_the_exit_codes() {
 
 #[test]
 fn the_reference_has_the_same_exit_codes_variables_and_tools() {
-    let page = include_str!("../../../docs/reference.md");
+    let page = include_str!("../../docs/reference.md");
     for (_, code, meaning) in exit::CLASSES {
         assert!(page.contains(&format!("\n| {code} | {meaning} |\n")), "exit code {code}: {meaning}");
     }
@@ -113,7 +112,9 @@ fn the_reference_has_the_same_exit_codes_variables_and_tools() {
 
 #[test]
 fn every_page_has_examples_that_the_command_line_takes() {
-    for page in pages(Cli::command()).expect("rendered") {
+    let pages = pages(Cli::command()).expect("rendered");
+    assert_eq!(EXAMPLES.len(), pages.len(), "each group of examples has a page");
+    for page in pages {
         let name = page.name.trim_end_matches(".1");
         let examples = examples_of(name);
         assert!(!examples.is_empty(), "{name} has no example");
@@ -130,7 +131,7 @@ fn every_page_has_examples_that_the_command_line_takes() {
 
 #[test]
 fn the_reference_has_the_same_files() {
-    let page = include_str!("../../../docs/reference.md");
+    let page = include_str!("../../docs/reference.md");
     for (paths, meaning) in FILES {
         let is_row = |line: &&str| {
             line.starts_with("| `") && line.replace('`', "").starts_with(&format!("| {paths} |"))

@@ -103,16 +103,6 @@ pub const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
     ),
     ("distlto-report", &[("distlto report prog -o prog.html", "Writes a page on the last link.")]),
     (
-        "distlto-jobs",
-        &[
-            ("distlto jobs job.json --to commands", "Prints a job file of DTLTO as shell commands."),
-            (
-                "distlto jobs --check-line -- clang++ -flto=thin -fuse-ld=lld a.o -o prog",
-                "Lists the options that lld's DTLTO drops.",
-            ),
-        ],
-    ),
-    (
         "distlto-opt",
         &[(
             "distlto opt --out a.native.o --input a.o --index a.o.thinlto.bc -- clang -O2",

@@ -1,14 +1,13 @@
-//! `distlto man`: the manual pages, made from the definitions of the command line.
+//! The manual pages, made from the definitions of the command line.
 //!
 //! Names no option itself: a page has the text of `--help` in sections, with examples and the tables of exit codes, variables
 //! and files.
 //! Pages use the man macros of roff, see man(7).
 
+#[path = "examples.rs"]
 mod examples;
 
-use std::path::{Path, PathBuf};
-
-use clap::{Args, Command};
+use clap::Command;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold};
 use distlto_commands::configuration::{options, trust};
@@ -16,13 +15,11 @@ use distlto_commands::distribute;
 use distlto_executor::variables::REMOTE_HEADERS;
 use distlto_planner::state;
 use distlto_prepare::exit;
-use distlto_prepare::io_error::IoError;
-use distlto_prepare::write::write_if_changed;
 
-use examples::{EXAMPLES, FILES};
+pub use examples::{EXAMPLES, FILES};
 
 /// Environment variables that the programs read, each with its effect.
-const VARIABLES: &[(&str, &str)] = &[
+pub const VARIABLES: &[(&str, &str)] = &[
     (
         options::VARIABLE,
         "Options of distlto link, also for a run of any command or under another program's name, such as \
@@ -54,31 +51,16 @@ const VARIABLES: &[(&str, &str)] = &[
     ("MAKEFLAGS", "The job slots of the build"),
 ];
 
-/// Write the manual pages of distlto and its subcommands
-#[derive(Debug, Args)]
-pub struct ManualArgs {
-    /// Put the pages into this directory, made if missing
-    #[arg(value_name = "DIR")]
-    pub directory: PathBuf,
-}
-
 /// A page to be written.
-struct Page {
+pub struct Page {
     /// The file's name: `distlto-link.1`.
-    name: String,
-    text: Vec<u8>,
-}
-
-/// Writes the pages of a command and those below it.
-pub fn run(args: &ManualArgs, command: Command) -> Result<u8, IoError> {
-    for page in pages(command).map_err(IoError::on("render the pages for", &args.directory))? {
-        write_if_changed(&Path::new(&args.directory).join(page.name), &page.text)?;
-    }
-    Ok(0)
+    pub name: String,
+    /// Its text.
+    pub text: Vec<u8>,
 }
 
 /// One page for each command that is not hidden.
-fn pages(command: Command) -> std::io::Result<Vec<Page>> {
+pub fn pages(command: Command) -> std::io::Result<Vec<Page>> {
     let mut command = command.disable_help_subcommand(true);
     command.build();
     let mut pages = Vec::new();
@@ -116,7 +98,7 @@ fn add(command: &Command, pages: &mut Vec<Page>) -> std::io::Result<()> {
     visible(command).try_for_each(|below| add(below, pages))
 }
 
-fn visible(command: &Command) -> impl Iterator<Item = &Command> {
+pub fn visible(command: &Command) -> impl Iterator<Item = &Command> {
     command.get_subcommands().filter(|below| !below.is_hide_set())
 }
 
@@ -142,7 +124,7 @@ fn exit_codes() -> Roff {
 }
 
 /// The examples of the command with this name.
-fn examples_of(name: &str) -> &'static [(&'static str, &'static str)] {
+pub fn examples_of(name: &str) -> &'static [(&'static str, &'static str)] {
     EXAMPLES.iter().find(|(command, _)| *command == name).map_or(&[], |(_, examples)| examples)
 }
 
@@ -161,6 +143,3 @@ fn entry(section: &mut Roff, term: &str, meaning: &str) {
     section.text([bold(term)]);
     section.text([meaning.into()]);
 }
-
-#[cfg(test)]
-mod tests;

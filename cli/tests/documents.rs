@@ -6,7 +6,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::*;
+use clap::{Command, CommandFactory};
+use distlto::arguments::Cli;
 
 /// Words of the shell that end a command, and marks that end one in a synopsis.
 const ENDS: [&str; 8] = ["--", "|", "&&", "||", ";", "#", ">", "->"];
