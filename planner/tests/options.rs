@@ -14,7 +14,8 @@ use rayon::prelude::*;
 const AT_ONCE: usize = 9;
 
 fn linkers() -> Vec<PathBuf> {
-    let versions = [22, 19, 16, 15, 14].map(|version| PathBuf::from(format!("/usr/bin/ld.lld-{version}")));
+    let versions =
+        [23, 22, 19, 16, 15, 14].map(|version| PathBuf::from(format!("/usr/bin/ld.lld-{version}")));
     let found: Vec<_> = versions.into_iter().filter(|linker| linker.exists()).collect();
     assert!(!found.is_empty(), "no ld.lld-N: `cargo xtask setup` installs one");
     found
@@ -68,31 +69,12 @@ fn helped(linker: &PathBuf) -> BTreeSet<String> {
     text.lines().filter_map(name).filter(|name| !name.is_empty()).collect()
 }
 
-/// What the table makes of a word.
+/// How a word is read by the table, which has no option that is a flag and nothing else.
 fn table(word: &str) -> Taken {
     match shape(word.as_bytes()) {
         WordShape::Separate(_) => Taken::WithNext,
-        WordShape::Joined(..) => Taken::Alone,
+        WordShape::Joined(..) | WordShape::Flag(_) => Taken::Alone,
         WordShape::Input => Taken::Unknown,
-        WordShape::Flag(_) => {
-            let dashes = if word.starts_with("--") { 2 } else { 1 };
-            let name = &word[dashes..];
-            let knows = |option: &&distlto_planner::options::Opt| {
-                option.takes_dashes(dashes)
-                    && match option.value {
-                        Value::None => option.name == name,
-                        Value::EqualsOnly => {
-                            name.strip_prefix(option.name).is_some_and(|rest| rest.starts_with('='))
-                        }
-                        Value::Optional => name
-                            .strip_prefix(option.name)
-                            .is_some_and(|rest| rest.is_empty() || rest.starts_with('=')),
-                        Value::Joined => name.starts_with(option.name),
-                        Value::Equals | Value::Next | Value::Short | Value::JoinedAndNext => false,
-                    }
-            };
-            OPTIONS.iter().find(knows).map_or(Taken::Unknown, |_| Taken::Alone)
-        }
     }
 }
 

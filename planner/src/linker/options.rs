@@ -23,7 +23,10 @@ pub fn of(option: &LinkOption) -> Option<&'static Opt> {
 
 /// Whether an option is the one of this name, in any spelling.
 pub fn is(option: &LinkOption, name: &str) -> bool {
-    of(option).is_some_and(|known| known.canonical == name)
+    match of(option) {
+        Some(known) => known.canonical == name,
+        None => option.name.split('=').next() == Some(name),
+    }
 }
 
 /// The last of a line's options of this name, in any spelling, which is the one that counts.
@@ -34,7 +37,9 @@ pub fn last<'a>(arguments: &'a [Argument], name: &str) -> Option<&'a LinkOption>
 /// The value of an option, wherever the line's words have it.
 pub fn value(option: &LinkOption) -> Option<&str> {
     option.value.as_deref().or_else(|| {
-        let known = of(option)?;
+        let Some(known) = of(option) else {
+            return option.name.split_once('=').map(|(_, value)| value);
+        };
         let after = option.name.strip_prefix(known.name)?;
         let value = match known.value {
             Value::Joined => after,
