@@ -14,13 +14,12 @@ use distlto_executor::cache::store::limits::{parse_age, parse_size};
 use distlto_executor::cache::store::{Cache, CacheLimits, Transferred};
 use distlto_executor::describe::compiler::Compilers;
 use distlto_prepare::damage::CheckReport;
-use distlto_prepare::error::PrepareError;
 use distlto_prepare::exit;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::prune::PruneReport;
 use distlto_prepare::warning::warn;
 use distlto_prepare::write::{place as place_file, to_standard_output};
-use miette::Diagnostic;
+use miette::{Diagnostic, Report};
 use serde_json::{Value, json};
 use thiserror::Error;
 
@@ -120,7 +119,7 @@ pub struct Which {
 
 impl Which {
     /// Opens the store, which must exist.
-    fn open(&self) -> Result<Cache, CacheError> {
+    fn open(&self) -> Result<Cache, Report> {
         Ok(Cache::open_existing(&place(self.cache.as_deref())?, UNLIMITED)?)
     }
 }
@@ -128,32 +127,21 @@ impl Which {
 const UNLIMITED: CacheLimits = CacheLimits { size: None, age: None };
 
 /// Where the store is.
-fn place(named: Option<&Path>) -> Result<PathBuf, CacheError> {
+fn place(named: Option<&Path>) -> Result<PathBuf, NoStore> {
     match named.filter(|named| !named.as_os_str().is_empty()) {
         Some(named) => Ok(named.to_owned()),
-        None => store::own_cache().map(Path::to_owned).ok_or(CacheError::Nowhere),
+        None => store::own_cache().map(Path::to_owned).ok_or(NoStore),
     }
 }
 
-/// Why nothing is done.
+/// No directory for the store.
 #[derive(Debug, Error, Diagnostic)]
-pub enum CacheError {
-    /// The store cannot be used.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Prepare(#[from] PrepareError),
-    /// A file cannot.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Io(#[from] IoError),
-    /// No directory for the store.
-    #[error("there is no store: neither HOME nor XDG_CACHE_HOME names a place for one")]
-    #[diagnostic(code(distlto::usage), help("name it with --cache or DISTLTO_CACHE"))]
-    Nowhere,
-}
+#[error("there is no store: neither HOME nor XDG_CACHE_HOME names a place for one")]
+#[diagnostic(code(distlto::usage), help("name it with --cache or DISTLTO_CACHE"))]
+pub struct NoStore;
 
 /// Runs the command.
-pub fn run(args: &CacheCommandArgs) -> Result<u8, CacheError> {
+pub fn run(args: &CacheCommandArgs) -> Result<u8, Report> {
     let mut code = 0;
     let mut text = String::new();
     let (which, value) = match &args.command {
@@ -187,7 +175,7 @@ fn is_stream(file: &Path) -> bool {
     file == Path::new("-")
 }
 
-fn export(which: &Which, limits: CacheLimits, file: &Path) -> Result<u8, CacheError> {
+fn export(which: &Which, limits: CacheLimits, file: &Path) -> Result<u8, Report> {
     let cache = which.open()?;
     if is_stream(file) {
         let out = BufWriter::new(io::stdout().lock());
@@ -203,7 +191,7 @@ fn export(which: &Which, limits: CacheLimits, file: &Path) -> Result<u8, CacheEr
     tell("exported", cache.directory(), &done, which.json)
 }
 
-fn import(which: &Which, file: &Path) -> Result<u8, CacheError> {
+fn import(which: &Which, file: &Path) -> Result<u8, Report> {
     let directory = place(which.cache.as_deref())?;
     let cache = Cache::open(&directory, CacheLimits::default())?;
     let done = if is_stream(file) {
@@ -216,7 +204,7 @@ fn import(which: &Which, file: &Path) -> Result<u8, CacheError> {
     tell("imported", &directory, &done, which.json)
 }
 
-fn tell(what: &str, directory: &Path, done: &Transferred, as_json: bool) -> Result<u8, CacheError> {
+fn tell(what: &str, directory: &Path, done: &Transferred, as_json: bool) -> Result<u8, Report> {
     let Transferred { files, bytes, present, bad } = done;
     let text = if as_json {
         let mut value = json!({ "version": 1, "directory": directory.display().to_string() });
@@ -234,7 +222,7 @@ fn name(cache: &Cache) -> String {
     format!("cache {}", cache.directory().display())
 }
 
-fn stats(cache: &Cache, text: &mut String) -> Result<Value, CacheError> {
+fn stats(cache: &Cache, text: &mut String) -> Result<Value, Report> {
     let held = cache.holdings()?;
     let line = |text: &mut String, name: &str, value: &dyn std::fmt::Display| {
         text.push_str(&format!("  {name:<10}{value}\n"));
@@ -278,7 +266,7 @@ fn stats(cache: &Cache, text: &mut String) -> Result<Value, CacheError> {
     Ok(value)
 }
 
-fn prune(cache: &Cache, limits: CacheLimits, text: &mut String) -> Result<Value, CacheError> {
+fn prune(cache: &Cache, limits: CacheLimits, text: &mut String) -> Result<Value, Report> {
     let report = cache.prune(limits)?;
     let PruneReport { removed_files, removed_bytes, kept_files, kept_bytes, temporaries } = report;
     text.push_str(&format!(
@@ -306,7 +294,7 @@ fn prune(cache: &Cache, limits: CacheLimits, text: &mut String) -> Result<Value,
     }))
 }
 
-fn verify(cache: &Cache, keep: bool) -> Result<CheckReport, CacheError> {
+fn verify(cache: &Cache, keep: bool) -> Result<CheckReport, Report> {
     let mut report = cache.verify(keep)?;
     if let Some(bad) = Compilers::check(cache.directory(), keep) {
         report.bad.push(bad);

@@ -9,6 +9,7 @@ use distlto_prepare::exit;
 use distlto_prepare::json_lines::shown;
 use distlto_prepare::write::to_standard_output;
 use distlto_record::diff::{Difference, Side};
+use miette::Report;
 
 use crate::link_description::{LinkDescription, LinkDescriptionError};
 
@@ -34,7 +35,7 @@ pub struct DiffArgs {
 }
 
 /// Compares and prints.
-pub fn run(args: &DiffArgs) -> Result<u8, LinkDescriptionError> {
+pub fn run(args: &DiffArgs) -> Result<u8, Report> {
     let folder = args.state.as_deref();
     let old = LinkDescription::find(&args.old, folder)?;
     let (old, new) = match &args.new {

@@ -22,9 +22,10 @@ use distlto_record::action::{ActionRecord, ActionStatus};
 use distlto_record::inspect::Inspection;
 use distlto_record::progress::text::{counted, human_us};
 use distlto_record::run::RunRecord;
+use miette::Report;
 use serde_json::json;
 
-use crate::link_description::{LinkDescription, LinkDescriptionError};
+use crate::link_description::LinkDescription;
 use edit::Edit;
 use functions::Functions;
 use miss::Miss;
@@ -66,7 +67,7 @@ pub struct ExplainArgs {
 }
 
 /// Explains and prints.
-pub fn run(args: &ExplainArgs, cancel: &Cancel) -> Result<u8, LinkDescriptionError> {
+pub fn run(args: &ExplainArgs, cancel: &Cancel) -> Result<u8, Report> {
     let seen = LinkDescription::find(&args.thing, args.state.as_deref())?;
     let number = seen.module(&args.module)?;
     let text = match &args.from {

@@ -15,8 +15,7 @@ use distlto_planner::runner::{Runner, ToolError};
 use distlto_planner::words::{Word, lossy, path_of, word_of};
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::write::{remove, to_standard_output, write_atomically};
-use miette::Diagnostic;
-use thiserror::Error;
+use miette::Report;
 
 use crate::tool::{ToolRunner, exit_code};
 use distlto_prepare::message::show;
@@ -35,21 +34,8 @@ pub struct HeaderListArgs {
     pub command: Vec<OsString>,
 }
 
-/// Why there is no list.
-#[derive(Debug, Error, Diagnostic)]
-pub enum HeaderListError {
-    /// A file.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Io(#[from] IoError),
-    /// The compiler could not be run.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Tool(#[from] ToolError),
-}
-
 /// Runs the compiler and writes the list. Returns the compiler's exit code.
-pub fn run(args: &HeaderListArgs, cancel: &Cancel) -> Result<u8, HeaderListError> {
+pub fn run(args: &HeaderListArgs, cancel: &Cancel) -> Result<u8, Report> {
     let mut rule = args.out.clone().into_os_string();
     rule.push(".d");
     let rule = PathBuf::from(rule);

@@ -18,8 +18,9 @@ use distlto_prepare::text::printable;
 use distlto_prepare::write::to_standard_output;
 use distlto_record::inspect::{Inspection, ModuleFacts};
 use distlto_record::progress::text::{human_us, size};
+use miette::Report;
 
-use crate::link_description::{LinkDescription, LinkDescriptionError};
+use crate::link_description::LinkDescription;
 
 /// Say what bounds a link, and whether more workers would help
 ///
@@ -56,7 +57,7 @@ pub struct InspectArgs {
 }
 
 /// Inspects and prints.
-pub fn run(args: &InspectArgs, cancel: &Cancel) -> Result<u8, LinkDescriptionError> {
+pub fn run(args: &InspectArgs, cancel: &Cancel) -> Result<u8, Report> {
     let seen = match &args.thing {
         Some(thing) => LinkDescription::find(thing, args.state.as_deref())?,
         None => {
@@ -73,7 +74,7 @@ pub fn run(args: &InspectArgs, cancel: &Cancel) -> Result<u8, LinkDescriptionErr
     Ok(0)
 }
 
-fn print(args: &InspectArgs, seen: &LinkDescription) -> Result<(), LinkDescriptionError> {
+fn print(args: &InspectArgs, seen: &LinkDescription) -> Result<(), Report> {
     let inspection = Inspection::of(&seen.output, &seen.modules, &seen.runs);
     let mut text = String::new();
     if args.json {

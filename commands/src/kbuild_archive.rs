@@ -17,7 +17,7 @@ use distlto_prepare::exit;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::kind::{Kind, classify_file};
 use distlto_prepare::write::{move_into_place, remove};
-use miette::Diagnostic;
+use miette::{Diagnostic, Report};
 use thiserror::Error;
 
 use crate::tool::{ToolRunner, exit_code};
@@ -46,35 +46,21 @@ pub struct KbuildArchiveArgs {
     pub command: Vec<OsString>,
 }
 
-/// Why there is no archive.
+/// No object where one should be.
 #[derive(Debug, Error, Diagnostic)]
-pub enum ArchiveError {
-    /// A file.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Io(#[from] IoError),
-    /// The archiver could not be run.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Tool(#[from] ToolError),
-    /// No object where one should be.
-    #[error("{}: {what}, where the native object of {module} should be", object.display())]
-    #[diagnostic(
-        code(distlto::bad_input),
-        help("remove it and build again: the backend of {module} makes it")
-    )]
-    NoObject {
-        /// The object.
-        object: PathBuf,
-        /// A description of the file there.
-        what: String,
-        /// The module.
-        module: String,
-    },
+#[error("{}: {what}, where the native object of {module} should be", object.display())]
+#[diagnostic(code(distlto::bad_input), help("remove it and build again: the backend of {module} makes it"))]
+pub struct NoObject {
+    /// The object.
+    object: PathBuf,
+    /// A description of the file there.
+    what: String,
+    /// The module.
+    module: String,
 }
 
 /// Makes the archive; returns the archiver's exit code.
-pub fn run(args: &KbuildArchiveArgs, cancel: &Cancel) -> Result<u8, ArchiveError> {
+pub fn run(args: &KbuildArchiveArgs, cancel: &Cancel) -> Result<u8, Report> {
     let read = |path: &Path| fs::read_to_string(path).map_err(IoError::on("read", path));
     let (order, index) = (read(&args.order)?, read(&args.index)?);
     let modules: HashSet<&str> = index.lines().collect();
@@ -99,12 +85,12 @@ pub fn run(args: &KbuildArchiveArgs, cancel: &Cancel) -> Result<u8, ArchiveError
 }
 
 /// A module's native object, which has to be there.
-fn native(module: &str, suffix: &str) -> Result<String, ArchiveError> {
+fn native(module: &str, suffix: &str) -> Result<String, NoObject> {
     let object = format!("{}{suffix}", module.strip_suffix(".o").unwrap_or(module));
     let what = match classify_file(Path::new(&object)) {
         Ok(Kind::Native(_)) => return Ok(object),
         Ok(kind) => kind.to_string(),
         Err(error) => error.to_string(),
     };
-    Err(ArchiveError::NoObject { object: object.into(), what, module: module.to_owned() })
+    Err(NoObject { object: object.into(), what, module: module.to_owned() })
 }

@@ -22,6 +22,7 @@ use distlto_record::diff::Side;
 use distlto_record::inspect::KnownModule;
 use distlto_record::run::{self, GraphFile, RunRecord};
 
+use miette::Report;
 use rayon::prelude::*;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -60,7 +61,7 @@ pub struct LinkDescription {
 
 impl LinkDescription {
     /// Finds it; `folder` is the directory of `distlto link --state`.
-    pub fn find(named: &Utf8Path, folder: Option<&str>) -> Result<Self, LinkDescriptionError> {
+    pub fn find(named: &Utf8Path, folder: Option<&str>) -> Result<Self, Report> {
         if named.is_file() {
             let bytes = Input::open(named.as_std_path())?;
             if bytes.trim_ascii_start().starts_with(b"{") {
@@ -74,7 +75,7 @@ impl LinkDescription {
             }
             let record = options::links(folder).map(|folder| store::record_of(named.as_str(), &folder));
             let record = record.unwrap_or_else(|| "a record of it".to_owned());
-            return Err(LinkDescriptionError::Unknown { path: named.to_owned(), record });
+            return Err(LinkDescriptionError::Unknown { path: named.to_owned(), record }.into());
         };
         let source = GraphSource::latest(&directory);
         // Each may hold a hundred thousand modules.
@@ -132,7 +133,7 @@ impl LinkDescription {
         }
     }
 
-    fn of_graph_file(named: &Utf8Path) -> Result<Self, LinkDescriptionError> {
+    fn of_graph_file(named: &Utf8Path) -> Result<Self, Report> {
         let source = GraphSource::find(named, None)?;
         let state = source.run_state();
         let runs = state.map_or(Ok(Vec::new()), |state| read_runs(Utf8Path::new(&state)))?;
@@ -154,7 +155,7 @@ impl LinkDescription {
         }
     }
 
-    fn of_record(named: &Utf8Path) -> Result<Self, LinkDescriptionError> {
+    fn of_record(named: &Utf8Path) -> Result<Self, Report> {
         let run = run::read(named.as_std_path())?;
         let graph = run.graph.as_ref().and_then(|graph| graph_of(&run, graph));
         let known = match graph {
@@ -283,7 +284,7 @@ fn places(named: &Utf8Path, folder: Option<&str>) -> Vec<Utf8PathBuf> {
 }
 
 /// The records of a state directory, or of a graph's runs.
-fn read_runs(directory: &Utf8Path) -> Result<Vec<RunRecord>, LinkDescriptionError> {
+fn read_runs(directory: &Utf8Path) -> Result<Vec<RunRecord>, Report> {
     let files = run::list(directory.as_std_path())?;
     Ok(files.par_iter().map(|file| run::read(file)).collect::<Result<_, _>>()?)
 }

@@ -19,17 +19,14 @@ use clap::{ArgGroup, Args};
 use distlto_planner::backend_flags::link_flags::LinkFlagError;
 use distlto_planner::digests::FileDigests;
 use distlto_planner::graph::error::GraphError;
-use distlto_planner::recorded_flags::{FlagsSource, RecordError};
-use distlto_planner::response::ResponseError;
-use distlto_prepare::io_error::IoError;
+use distlto_planner::recorded_flags::FlagsSource;
 use distlto_prepare::kind::Native;
 use distlto_prepare::message::{say, show};
 use distlto_prepare::warning::warn;
 use distlto_prepare::write::to_standard_output;
-use miette::Diagnostic;
+use miette::{Diagnostic, Report};
 use thiserror::Error;
 
-use compiler::CompilerWordsError;
 use darwin::DarwinArgs;
 use distlto_executor::attempt::{self, Context, JobAttempt};
 use distlto_executor::cache::store::Cache;
@@ -49,10 +46,9 @@ use distlto_executor::ledger::Ledger;
 use distlto_executor::output::Role;
 use distlto_executor::schedule::Site;
 use distlto_executor::staging::StagingArea;
-use distlto_executor::verify::{Backend, Modules, Refused};
+use distlto_executor::verify::{Backend, Modules};
 use distlto_record::progress::text::whole_lines;
 use gnu::SplitDwarf;
-use processor::ProcessorConflict;
 
 use crate::remote::args::RemoteArgs;
 use crate::remote::connect::RemoteError;
@@ -149,34 +145,6 @@ pub struct OptArgs {
 /// Why there is no object.
 #[derive(Debug, Error, Diagnostic)]
 pub enum OptError {
-    /// The compilation was not run, failed, or was refused.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Failed(#[from] Cause),
-    /// A file.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Io(#[from] IoError),
-    /// The engine cannot be used.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Remote(#[from] RemoteError),
-    /// A file of arguments.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Response(#[from] ResponseError),
-    /// The words that should name a compiler.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Compiler(#[from] CompilerWordsError),
-    /// The processor that the link names.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Processor(#[from] ProcessorConflict),
-    /// The recorded flags of a build cannot be used.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Record(#[from] RecordError),
     /// The link's flags have no meaning for a backend.
     #[error("{path}: {source}")]
     #[diagnostic(forward(source))]
@@ -283,13 +251,13 @@ impl Plan {
 }
 
 /// Runs the compilation and prints the compiler's output. Returns the exit code: 0, or the compiler's own.
-pub fn run(args: &OptArgs) -> Result<u8, OptError> {
+pub fn run(args: &OptArgs) -> Result<u8, Report> {
     let cancel = cancel_on_signals().map_err(OptError::Signals)?;
     run_until(args, &cancel)
 }
 
 /// [`run`] with a token of the caller's.
-pub fn run_until(args: &OptArgs, cancel: &Cancel) -> Result<u8, OptError> {
+pub fn run_until(args: &OptArgs, cancel: &Cancel) -> Result<u8, Report> {
     let Some(named) = CommandFiles::of(args) else { return slice::run(args, cancel) };
     let plan = match &args.darwin.shared_args {
         Some(shared) => darwin::plan(args, named, shared)?,
@@ -324,7 +292,7 @@ fn report_outcome(
     attempt: JobAttempt,
     directory: Option<&Path>,
     cancel: &Cancel,
-) -> Result<u8, OptError> {
+) -> Result<u8, Report> {
     attempt.refused.iter().for_each(warn);
     if let Some(executed) = &attempt.executed {
         // A failure to print is ignored: the requested result is the object, not the text.
@@ -412,10 +380,4 @@ fn compile(
         .chain(toolchains.troubles())
         .for_each(|trouble| warn(&trouble));
     attempt
-}
-
-impl From<Refused> for OptError {
-    fn from(refused: Refused) -> Self {
-        Cause::from(refused).into()
-    }
 }

@@ -15,10 +15,9 @@ use distlto_prepare::exit;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::regular;
 use distlto_prepare::write::to_standard_output;
-use miette::Diagnostic;
+use miette::{Diagnostic, Report};
 use thiserror::Error;
 
-use distlto_planner::emit::ninja;
 use distlto_planner::graph::error::GraphError;
 use distlto_planner::graph::summary::GraphSummary;
 use distlto_planner::graph::{Action, ActionGraph, json};
@@ -118,10 +117,6 @@ pub enum PlanCommandError {
         /// The graph.
         path: Utf8PathBuf,
     },
-    /// A graph without a Ninja form.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Ninja(#[from] ninja::NinjaError),
     /// Two texts for one stream.
     #[error("{first} and {second} would both be written to standard output")]
     #[diagnostic(code(distlto::usage), help("give one of them a file"))]
@@ -146,7 +141,7 @@ impl PlanArgs {
 }
 
 /// Runs the command; a reader of standard output that goes away early ends it without an error.
-pub fn run(args: PlanArgs) -> Result<u8, PlanCommandError> {
+pub fn run(args: PlanArgs) -> Result<u8, Report> {
     check_outputs(&args)?;
     let input = GraphSource::find(&args.input, args.state.as_deref())?;
     let is_run = args.dry_run || args.forms().any(|(form, _)| form.is_run());

@@ -15,7 +15,7 @@ use distlto_prepare::text::printable;
 use distlto_prepare::write::{remove, to_standard_output};
 use distlto_record::run::RunRecord;
 use distlto_record::usage::{LinkUsage, UsageTotals};
-use miette::Diagnostic;
+use miette::{Diagnostic, Report};
 use thiserror::Error;
 
 use crate::store::own_cache;
@@ -44,22 +44,15 @@ pub struct StatsArgs {
     pub zero: bool,
 }
 
-/// Why nothing was counted.
+/// There is no place for the file.
 #[derive(Debug, Error, Diagnostic)]
-pub enum StatsError {
-    /// There is no place for the file.
-    #[error("links are not counted: neither HOME nor XDG_CACHE_HOME names a place of this user")]
-    #[diagnostic(code(distlto::usage), help("set HOME or XDG_CACHE_HOME"))]
-    NoPlace,
-    /// A file cannot be read or written.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Io(#[from] IoError),
-}
+#[error("links are not counted: neither HOME nor XDG_CACHE_HOME names a place of this user")]
+#[diagnostic(code(distlto::usage), help("set HOME or XDG_CACHE_HOME"))]
+pub struct NoPlace;
 
 /// Prints the sums.
-pub fn run(args: &StatsArgs) -> Result<u8, StatsError> {
-    let place = own_cache().ok_or(StatsError::NoPlace)?.join(FILE);
+pub fn run(args: &StatsArgs) -> Result<u8, Report> {
+    let place = own_cache().ok_or(NoPlace)?.join(FILE);
     let mut links: Vec<LinkUsage> = JsonLines::new(&place, HEADER).read();
     if let Some(directory) = &args.directory {
         let directory = directory.canonicalize().map_err(IoError::on("find", directory))?;

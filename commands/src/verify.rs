@@ -22,7 +22,7 @@ use distlto_prepare::exit;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::json_lines::shown;
 use distlto_prepare::write::to_standard_output;
-use miette::Diagnostic;
+use miette::{Diagnostic, Report};
 use thiserror::Error;
 
 use crate::link::error::LinkError;
@@ -61,18 +61,6 @@ pub struct VerifyArgs {
 /// Why nothing could be compared.
 #[derive(Debug, Error, Diagnostic)]
 pub enum VerifyError {
-    /// A step of a link.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Link(#[from] LinkError),
-    /// A file could not be read or written.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Io(#[from] IoError),
-    /// A result cannot be read.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Read(#[from] distlto_prepare::error::PrepareError),
     /// Nothing that lld links.
     #[error("the command is no link by lld, so there is nothing to compare")]
     #[diagnostic(
@@ -90,7 +78,7 @@ pub enum VerifyError {
 }
 
 /// Links, compares and prints.
-pub fn run(args: &VerifyArgs, cancel: &Cancel) -> Result<u8, VerifyError> {
+pub fn run(args: &VerifyArgs, cancel: &Cancel) -> Result<u8, Report> {
     let runner = ToolRunner { spawner: &PLAIN, cancel, directory: None };
     let words: Vec<Word> = args.command.iter().cloned().map(word_of).collect();
     let link = resolve(&words, &runner)?;
@@ -105,11 +93,11 @@ pub fn run(args: &VerifyArgs, cancel: &Cancel) -> Result<u8, VerifyError> {
     Ok(verdict.exit_code())
 }
 
-fn resolve(words: &[Word], runner: &ToolRunner<'_>) -> Result<LinkCommand, VerifyError> {
+fn resolve(words: &[Word], runner: &ToolRunner<'_>) -> Result<LinkCommand, Report> {
     let found = link_command::resolve(&GivenCommand::new(words), runner).map_err(LinkError::from)?;
     match found {
         Resolved::Link(link) if !writes_itself(link.line.arguments()) => Ok(link),
-        _ => Err(VerifyError::NoLink),
+        _ => Err(VerifyError::NoLink.into()),
     }
 }
 
@@ -120,14 +108,14 @@ enum Scratch {
 }
 
 impl Scratch {
-    fn new(keep: Option<&Path>) -> Result<Self, VerifyError> {
+    fn new(keep: Option<&Path>) -> Result<Self, Report> {
         let Some(path) = keep else {
             return Ok(Self::Temporary(scratch("verify")?));
         };
         fs::create_dir_all(path).map_err(IoError::on("create directory", path))?;
         let mut entries = fs::read_dir(path).map_err(IoError::on("list", path))?;
         if entries.next().is_some() {
-            return Err(VerifyError::NotEmpty { path: path.to_owned() });
+            return Err(VerifyError::NotEmpty { path: path.to_owned() }.into());
         }
         Ok(Self::Kept(path.to_owned()))
     }

@@ -22,7 +22,7 @@ use distlto_planner::words::Word;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::regular;
 use distlto_prepare::text::printable;
-use miette::Diagnostic;
+use miette::Report;
 use serde::Serialize;
 
 use super::is_called;
@@ -75,11 +75,7 @@ struct Pair {
 
 impl Functions {
     /// Of two modules by their numbers, the importer first.
-    pub(super) fn of(
-        seen: &LinkDescription,
-        numbers: [usize; 2],
-        cancel: &Cancel,
-    ) -> Result<Self, LinkDescriptionError> {
+    pub(super) fn of(seen: &LinkDescription, numbers: [usize; 2], cancel: &Cancel) -> Result<Self, Report> {
         let [module, from] = numbers.map(|number| seen.modules[number].label.clone());
         let mut files = ModuleFiles::new(seen.root().as_std_path(), "");
         let (pair, refused, note) = match ask(seen, numbers, &mut files, cancel) {
@@ -121,7 +117,7 @@ impl Pair {
         numbers: [usize; 2],
         shards: [Utf8PathBuf; 2],
         is_called: impl Fn(&[u8], usize) -> bool,
-    ) -> Result<Self, LinkDescriptionError> {
+    ) -> Result<Self, Report> {
         let mut symbols = [OwnSymbols::new(), OwnSymbols::new()];
         for (at, place) in shards.iter().enumerate() {
             if !place.exists() {
@@ -156,7 +152,7 @@ impl Pair {
     }
 
     /// From the shards that the link left.
-    fn kept(seen: &LinkDescription, numbers: [usize; 2]) -> Result<Self, LinkDescriptionError> {
+    fn kept(seen: &LinkDescription, numbers: [usize; 2]) -> Result<Self, Report> {
         let [Some(own), Some(other)] = numbers.map(|number| seen.shard(number)) else {
             let what = format!("{} does not say where the index shards of its modules are", seen.named);
             return Err(unable(what, "name the output, or the state directory of the link"));
@@ -167,11 +163,11 @@ impl Pair {
     }
 }
 
-fn unable(what: String, help: &str) -> LinkDescriptionError {
-    LinkDescriptionError::Unreadable { what, help: help.to_owned() }
+fn unable(what: String, help: &str) -> Report {
+    LinkDescriptionError::Unreadable { what, help: help.to_owned() }.into()
 }
 
-fn changed(label: &str) -> LinkDescriptionError {
+fn changed(label: &str) -> Report {
     unable(format!("{label} or a module that it imports has changed since this link"), "link again")
 }
 
@@ -181,7 +177,7 @@ fn ask(
     numbers: [usize; 2],
     files: &mut ModuleFiles,
     cancel: &Cancel,
-) -> Result<(Pair, Vec<Function>), LinkDescriptionError> {
+) -> Result<(Pair, Vec<Function>), Report> {
     let runner = ToolRunner { spawner: &PLAIN, cancel, directory: Some(seen.root().as_std_path()) };
     let (mut words, line) = linker(seen, &runner)?;
     let scratch = scratch("explain")?;
@@ -223,10 +219,7 @@ fn ask(
 }
 
 /// The linker of the link command, and its line.
-fn linker(
-    seen: &LinkDescription,
-    runner: &ToolRunner<'_>,
-) -> Result<(Vec<Word>, LinkLine), LinkDescriptionError> {
+fn linker(seen: &LinkDescription, runner: &ToolRunner<'_>) -> Result<(Vec<Word>, LinkLine), Report> {
     let words: Vec<Word> = seen.command.iter().map(|word| word.clone().into_bytes()).collect();
     if seen.is_record {
         let (linker, line) = words.split_at(linker_words(&words));

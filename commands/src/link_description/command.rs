@@ -2,8 +2,9 @@
 
 use distlto_executor::cancel::Cancel;
 use distlto_planner::words::Word;
+use miette::Report;
 
-use super::{LinkDescription, LinkDescriptionError};
+use super::LinkDescription;
 use crate::index::{self, Asked};
 use crate::link::error::LinkError;
 use crate::link::options::LinkOptions;
@@ -13,7 +14,7 @@ use crate::serve::collection::Collection;
 
 impl LinkDescription {
     /// Of a link command; the exit code of one that failed.
-    pub fn of_command(words: &[Word], cancel: &Cancel) -> Result<Result<Self, u8>, LinkDescriptionError> {
+    pub fn of_command(words: &[Word], cancel: &Cancel) -> Result<Result<Self, u8>, Report> {
         let scratch = scratch("inspect")?;
         let directory = scratch.path().to_string_lossy();
         let run = RunArgs { quiet: true, ..RunArgs::default() };

@@ -3,36 +3,12 @@
 //! One list for all of these commands.
 
 use camino::Utf8PathBuf;
-use distlto_prepare::io_error::IoError;
-use distlto_record::run::ReadError;
 use miette::Diagnostic;
 use thiserror::Error;
-
-use crate::plan::PlanCommandError;
 
 /// Why a link cannot be examined.
 #[derive(Debug, Error, Diagnostic)]
 pub enum LinkDescriptionError {
-    /// A file could not be read.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Io(#[from] IoError),
-    /// A record is none.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Record(#[from] ReadError),
-    /// No plan and no graph.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Graph(#[from] PlanCommandError),
-    /// A file cannot be opened.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Input(#[from] distlto_prepare::error::PrepareError),
-    /// A link command cannot be planned.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Link(#[from] crate::link::error::LinkError),
     /// No link has that name.
     #[error("{path} is nothing that a link left, and {record} is not there")]
     #[diagnostic(

@@ -15,9 +15,10 @@ use distlto_prepare::io_error::IoError;
 use distlto_prepare::kind::Native;
 
 use super::compiler::{self, Compiler};
-use super::{CommandFiles, DARWIN, OptArgs, OptError, Plan};
+use super::{CommandFiles, DARWIN, OptArgs, Plan};
 use crate::backend_command;
 use distlto_executor::output::Role;
+use miette::Report;
 
 const BUCK2_DARWIN: &str = "As Buck2 calls it for linkers of type darwin";
 
@@ -51,7 +52,7 @@ pub struct DarwinArgs {
 }
 
 /// Makes the plan. `shared` is the file of shared arguments.
-pub(super) fn plan(args: &OptArgs, named: CommandFiles<'_>, shared: &Utf8Path) -> Result<Plan, OptError> {
+pub(super) fn plan(args: &OptArgs, named: CommandFiles<'_>, shared: &Utf8Path) -> Result<Plan, Report> {
     let Compiler { program, arguments } = compiler::read(&args.darwin.compiler)?;
     let mut words = program;
     // Without a target, clang compiles for its own. A target in any of the words comes after this one and wins.

@@ -20,6 +20,7 @@ use super::processor;
 use super::{CommandFiles, OptArgs, OptError, Plan, args_file};
 use crate::backend_command;
 use distlto_executor::output::Role;
+use miette::Report;
 
 /// Where debug information goes that the program does not need to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -33,7 +34,7 @@ pub enum SplitDwarf {
 }
 
 /// Makes the plan.
-pub(super) fn plan(args: &OptArgs, named: CommandFiles<'_>) -> Result<Plan, OptError> {
+pub(super) fn plan(args: &OptArgs, named: CommandFiles<'_>) -> Result<Plan, Report> {
     check_dwo(args)?;
     let compiler = compiler::read(&args.words)?;
     let own_triple = match &args.target {
@@ -77,13 +78,13 @@ fn with_link_flags(
     triple: &str,
     compiler: Compiler,
     plan: &mut Plan,
-) -> Result<Compiler, OptError> {
+) -> Result<Compiler, Report> {
     let words = args_file::read(path)?;
     let architecture = triple.split('-').next().unwrap_or_default();
     let in_file = |source| OptError::LinkFlags { path: path.to_owned(), source };
     let LinkFlags { backend, processor } = link_flags::of_command(words, architecture).map_err(in_file)?;
     if backend.dwo_directory.is_some() && args.dwo.is_none() && args.split_dwarf.is_none() {
-        return Err(OptError::NoDwo);
+        return Err(OptError::NoDwo.into());
     }
     let Compiler { program, arguments } = compiler;
     let (mut named, mut arguments): (Vec<_>, Vec<_>) =
@@ -104,7 +105,7 @@ fn with_recorded_flags(
     source: &FlagsSource,
     module: &Utf8Path,
     compiler: Compiler,
-) -> Result<Compiler, OptError> {
+) -> Result<Compiler, Report> {
     let RecordedFlags { kept: mut arguments, .. } = FlagRecords::open(source)?.flags_of(module, None)?;
     // Some flags of a compilation from source do not apply to bitcode.
     arguments.push("-Wno-unused-command-line-argument".to_owned());
@@ -128,15 +129,15 @@ fn split_dwarf_arguments(args: &OptArgs, out: &Utf8Path) -> Vec<String> {
     arguments.into_iter().map(str::to_owned).collect()
 }
 
-fn check_dwo(args: &OptArgs) -> Result<(), OptError> {
+fn check_dwo(args: &OptArgs) -> Result<(), Report> {
     match (args.split_dwarf, &args.dwo) {
-        (Some(SplitDwarf::Split), None) => Err(OptError::NoDwo),
+        (Some(SplitDwarf::Split), None) => Err(OptError::NoDwo.into()),
         (Some(SplitDwarf::None | SplitDwarf::Single), Some(path)) => {
-            Err(OptError::UselessDwo { path: path.clone() })
+            Err(OptError::UselessDwo { path: path.clone() }.into())
         }
         // Here the compiler gets no name for the file, and its own choice always ends in .dwo.
         (None, Some(path)) if path.extension() != Some("dwo") => {
-            Err(OptError::DwoName { path: path.clone() })
+            Err(OptError::DwoName { path: path.clone() }.into())
         }
         _ => Ok(()),
     }
@@ -159,7 +160,7 @@ fn imports_of(shard: &Utf8Path, module: &str) -> Vec<String> {
 }
 
 /// An import list: one module a line, as the thin link writes it.
-fn imports_in(path: &Utf8Path) -> Result<Vec<String>, OptError> {
+fn imports_in(path: &Utf8Path) -> Result<Vec<String>, Report> {
     let text = fs::read_to_string(path).map_err(IoError::on("read the import list", path))?;
     Ok(text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect())
 }

@@ -17,11 +17,12 @@ use distlto_prepare::io_error::IoError;
 use distlto_prepare::message::say;
 use distlto_prepare::regular;
 use distlto_prepare::write::write_atomically;
+use miette::Report;
 
 use super::{OptArgs, OptError, compile, report_outcome};
 
 /// Runs all backends of the slice. Returns 0, or the exit code of the first that fails.
-pub(super) fn run(args: &OptArgs, cancel: &Cancel) -> Result<u8, OptError> {
+pub(super) fn run(args: &OptArgs, cancel: &Cancel) -> Result<u8, Report> {
     let slice = args.slice.as_deref().unwrap_or(Utf8Path::new("."));
     let path = slice.join(GRAPH);
     let bytes = regular::read(path.as_std_path()).map_err(IoError::on("read", &path))?;
@@ -33,7 +34,7 @@ pub(super) fn run(args: &OptArgs, cancel: &Cancel) -> Result<u8, OptError> {
         match backends.len() {
             0 => return nothing(out, args.dwo.as_deref()).map(|()| 0),
             1 => has_dwo(args.dwo.as_deref(), slice, backends[0].2)?,
-            count => return Err(OptError::ManyObjects { slice: slice.to_owned(), count }),
+            count => return Err(OptError::ManyObjects { slice: slice.to_owned(), count }.into()),
         }
     }
     let results = args.results(cancel)?;
@@ -53,10 +54,10 @@ pub(super) fn run(args: &OptArgs, cancel: &Cancel) -> Result<u8, OptError> {
 }
 
 /// Refuses a name for split debug information that the backend does not write: a build system has declared that file.
-fn has_dwo(dwo: Option<&Utf8Path>, slice: &Utf8Path, backend: &BackendWork) -> Result<(), OptError> {
+fn has_dwo(dwo: Option<&Utf8Path>, slice: &Utf8Path, backend: &BackendWork) -> Result<(), Report> {
     match dwo {
         Some(dwo) if backend.dwo.is_none() => {
-            Err(OptError::NoSplitDwarf { dwo: dwo.to_owned(), slice: slice.to_owned() })
+            Err(OptError::NoSplitDwarf { dwo: dwo.to_owned(), slice: slice.to_owned() }.into())
         }
         _ => Ok(()),
     }
@@ -64,7 +65,7 @@ fn has_dwo(dwo: Option<&Utf8Path>, slice: &Utf8Path, backend: &BackendWork) -> R
 
 /// Writes an empty file for the object of a module that is not compiled: it is machine code, or the link does not load
 /// it.
-fn nothing(out: &Utf8Path, dwo: Option<&Utf8Path>) -> Result<(), OptError> {
+fn nothing(out: &Utf8Path, dwo: Option<&Utf8Path>) -> Result<(), Report> {
     for place in [Some(out), dwo].into_iter().flatten() {
         write_atomically(place.as_std_path(), b"")?;
     }
@@ -78,7 +79,7 @@ struct Places<'a> {
 }
 
 impl<'a> Places<'a> {
-    fn of(args: &'a OptArgs) -> Result<Self, OptError> {
+    fn of(args: &'a OptArgs) -> Result<Self, Report> {
         let here = std::env::current_dir().and_then(|here| {
             Utf8PathBuf::from_path_buf(here).map_err(|_| std::io::ErrorKind::InvalidFilename.into())
         });
@@ -113,7 +114,7 @@ impl Compilation {
         id: graph::ActionId,
         backend: &BackendWork,
         places: &Places<'_>,
-    ) -> Result<Self, OptError> {
+    ) -> Result<Self, Report> {
         let mut outputs = Vec::new();
         let mut names = Vec::new();
         for (file, role) in

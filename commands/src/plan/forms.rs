@@ -7,8 +7,9 @@ use distlto_planner::emit::{dot, ninja};
 use distlto_planner::graph::{ActionGraph, json};
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::write::{to_standard_output, write_if_changed};
+use miette::Report;
 
-use super::{GraphSource, PlanCommandError};
+use super::GraphSource;
 
 /// The form of a written graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +41,7 @@ impl Form {
         input: &GraphSource,
         path: &Utf8Path,
         opt_program: &str,
-    ) -> Result<(), PlanCommandError> {
+    ) -> Result<(), Report> {
         let text = self.text(graph, input, path, opt_program)?;
         if is_stream(path) {
             return Ok(to_standard_output(&text)?);
@@ -55,7 +56,7 @@ impl Form {
         input: &GraphSource,
         path: &Utf8Path,
         opt_program: &str,
-    ) -> Result<Vec<u8>, PlanCommandError> {
+    ) -> Result<Vec<u8>, Report> {
         let opt_program = opt_program.to_owned();
         let (place, source) = (path.to_owned(), input.path.clone());
         Ok(match self {

@@ -6,9 +6,9 @@ use std::io::ErrorKind;
 
 use distlto_prepare::input::Input;
 use distlto_prepare::io_error::IoError;
+use miette::Report;
 use serde::Serialize;
 
-use super::VerifyError;
 use super::cause::DifferenceCause;
 use super::contents::{ContentDifference, FileContents};
 use super::ways::{Made, Ways};
@@ -37,7 +37,7 @@ pub fn compare(
     ways: &Ways<'_>,
     modules: &[RecordedObject],
     lld: &Made,
-) -> Result<Option<Vec<ObjectCompared>>, VerifyError> {
+) -> Result<Option<Vec<ObjectCompared>>, Report> {
     let Some(by_lld) = ways.objects_of(lld, modules.len())? else { return Ok(None) };
     let store = ways.opened_store()?;
     let compare = |(module, lld): (&RecordedObject, &Input)| {
@@ -45,7 +45,7 @@ pub fn compare(
         let ours = module.content_in(&store).ok_or_else(lost)?;
         Ok(one(ways, module.label.clone(), lld, &ours))
     };
-    modules.iter().zip(&by_lld).map(compare).collect::<Result<_, VerifyError>>().map(Some)
+    modules.iter().zip(&by_lld).map(compare).collect::<Result<_, Report>>().map(Some)
 }
 
 fn one(ways: &Ways<'_>, module: String, lld: &[u8], ours: &[u8]) -> ObjectCompared {

@@ -5,9 +5,9 @@
 mod text;
 
 use distlto_planner::digests::Digest;
+use miette::Report;
 use serde::Serialize;
 
-use super::VerifyError;
 use super::cause::DifferenceCause;
 use super::contents::{self, ContentDifference, FileContents};
 use super::objects::{self, ObjectCompared};
@@ -48,7 +48,7 @@ pub struct Verdict {
 
 impl Verdict {
     /// Makes the links and compares.
-    pub fn of(ways: &Ways<'_>) -> Result<Self, VerifyError> {
+    pub fn of(ways: &Ways<'_>) -> Result<Self, Report> {
         let (alone, ours) = (ways.in_process()?, ways.distlto()?);
         let mut verdict = Self::new(ways, &alone, &ours)?;
         if alone.code != 0 || ours.code != 0 {
@@ -69,7 +69,7 @@ impl Verdict {
         Ok(verdict)
     }
 
-    fn new(ways: &Ways<'_>, alone: &Made, ours: &Made) -> Result<Self, VerifyError> {
+    fn new(ways: &Ways<'_>, alone: &Made, ours: &Made) -> Result<Self, Report> {
         let (by_lld, by_us) = (alone.program()?, ours.program()?);
         let bytes = |input: &Option<_>| input.as_deref().map(<[u8]>::to_vec);
         let mut verdict = Self {
@@ -88,7 +88,7 @@ impl Verdict {
         Ok(verdict)
     }
 
-    fn add(&mut self, name: &'static str, made: Option<&Made>) -> Result<(), VerifyError> {
+    fn add(&mut self, name: &'static str, made: Option<&Made>) -> Result<(), Report> {
         let Some(made) = made else { return Ok(()) };
         let program = made.program()?;
         self.ways.push(Way {
@@ -103,7 +103,7 @@ impl Verdict {
     }
 
     /// Why the programs of lld alone and of distlto differ.
-    fn find_causes(&mut self, ways: &Ways<'_>, alone: &Made, ours: &Made) -> Result<(), VerifyError> {
+    fn find_causes(&mut self, ways: &Ways<'_>, alone: &Made, ours: &Made) -> Result<(), Report> {
         let (Some(alone), Some(ours)) = (alone.program()?, ours.program()?) else { return Ok(()) };
         let [alone, ours] = [ways.neutral(&alone), ways.neutral(&ours)];
         let [by_lld, by_us] = [FileContents::of(&alone), FileContents::of(&ours)];

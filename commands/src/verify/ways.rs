@@ -21,8 +21,9 @@ use distlto_planner::words::{Word, lossy};
 use distlto_prepare::input::Input;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::write::write_atomically;
+use miette::Report;
 
-use super::{VerifyArgs, VerifyError};
+use super::VerifyArgs;
 use crate::link::error::LinkError;
 use crate::link::line::{own_program, without_further_outputs};
 use crate::tool::{ToolRunner, exit_code};
@@ -64,12 +65,12 @@ pub struct Made {
 
 impl Made {
     /// The program, if there is one.
-    pub fn program(&self) -> Result<Option<Input>, VerifyError> {
+    pub fn program(&self) -> Result<Option<Input>, Report> {
         if !self.program.is_file() { Ok(None) } else { Ok(Some(Input::open(&self.program)?)) }
     }
 
     /// A file beside it.
-    fn beside(&self, name: &str) -> Result<Option<Input>, VerifyError> {
+    fn beside(&self, name: &str) -> Result<Option<Input>, Report> {
         let path = self.directory.join(name);
         if path.is_file() { Ok(Some(Input::open(&path)?)) } else { Ok(None) }
     }
@@ -82,7 +83,7 @@ impl<'a> Ways<'a> {
         link: &'a LinkCommand,
         scratch: &Path,
         runner: &'a ToolRunner<'a>,
-    ) -> Result<Self, VerifyError> {
+    ) -> Result<Self, Report> {
         let scratch = scratch.canonicalize().map_err(IoError::on("find", scratch))?;
         let sources = scratch.join(SOURCES);
         let line = compile_jobs::run(link, &sources.to_string_lossy(), runner);
@@ -99,19 +100,19 @@ impl<'a> Ways<'a> {
     }
 
     /// As lld does it alone.
-    pub fn in_process(&self) -> Result<Made, VerifyError> {
+    pub fn in_process(&self) -> Result<Made, Report> {
         self.lld(IN_PROCESS, &self.without_distributor())
     }
 
     /// The same, and lld writes the objects beside: with one more of its own, which is why this is another link.
-    pub fn objects(&self) -> Result<Made, VerifyError> {
+    pub fn objects(&self) -> Result<Made, Report> {
         let mut words = self.without_distributor();
         words.push([b"--lto-obj-path=", self.place(OBJECTS).join("object").as_os_str().as_bytes()].concat());
         self.lld(OBJECTS, &words)
     }
 
     /// By distlto, with the names of locals that the line alone gives.
-    pub fn distlto(&self) -> Result<Made, VerifyError> {
+    pub fn distlto(&self) -> Result<Made, Report> {
         let place = self.made_place(DISTLTO)?;
         let mut words: Vec<Word> = vec![own_program()?.into_os_string().into_encoded_bytes()];
         words.extend(["link", "--quiet", "--exact-names", "--state"].map(|word| word.as_bytes().to_vec()));
@@ -167,13 +168,13 @@ impl<'a> Ways<'a> {
         self.place(way).join(Path::new(&self.output).file_name().unwrap_or(OsStr::new("a.out")))
     }
 
-    fn made_place(&self, way: &str) -> Result<PathBuf, VerifyError> {
+    fn made_place(&self, way: &str) -> Result<PathBuf, Report> {
         let place = self.place(way);
         fs::create_dir_all(&place).map_err(IoError::on("create directory", &place))?;
         Ok(place)
     }
 
-    fn compiler(&self) -> Result<String, VerifyError> {
+    fn compiler(&self) -> Result<String, Report> {
         let named = last_value(&self.arguments, "thinlto-remote-compiler");
         let asked = self.args.compiler.as_deref().or(named);
         Ok(compiler_of(self.link, asked).map_err(LinkError::from)?)
@@ -197,7 +198,7 @@ impl<'a> Ways<'a> {
         split.into_iter().chain(output).collect()
     }
 
-    fn lld(&self, way: &str, after: &[Word]) -> Result<Made, VerifyError> {
+    fn lld(&self, way: &str, after: &[Word]) -> Result<Made, Report> {
         let place = self.made_place(way)?;
         let mut words = self.link.linker.clone();
         words.extend([&self.words, after].concat());
@@ -205,7 +206,7 @@ impl<'a> Ways<'a> {
         self.run(way, &words, place)
     }
 
-    fn run(&self, way: &str, words: &[Word], directory: PathBuf) -> Result<Made, VerifyError> {
+    fn run(&self, way: &str, words: &[Word], directory: PathBuf) -> Result<Made, Report> {
         self.made_place(LINKED)?;
         let start = Instant::now();
         let ended = self
