@@ -49,7 +49,7 @@ pub struct Cli {
 pub enum CliCommand {
     Link(LinkArgs),
     Run(RunCommandArgs),
-    Prepare(distlto_prepare::command::Args),
+    Prepare(distlto_prepare::command::PrepareArgs),
     Index(IndexArgs),
     KbuildIndex(KbuildIndexArgs),
     KbuildArchive(KbuildArchiveArgs),
@@ -67,11 +67,11 @@ pub enum CliCommand {
     Doctor(DoctorArgs),
     Demo(DemoArgs),
     Remote(RemoteCommandArgs),
-    Copy(distlto_prepare::copy::Args),
+    Copy(distlto_prepare::copy::CopyArgs),
     #[command(name = "archive-mapper", alias = "archive_mapper")]
-    ArchiveMapper(distlto_prepare::archive_mapper::Args),
+    ArchiveMapper(distlto_prepare::archive_mapper::ArchiveMapperArgs),
     #[command(name = "compiler-stats-merger", alias = "compiler_stats_merger")]
-    CompilerStatsMerger(distlto_prepare::compiler_statistics::Args),
+    CompilerStatsMerger(distlto_prepare::compiler_statistics::StatisticsArgs),
     #[command(name = "header-list")]
     HeaderList(HeaderListArgs),
     #[command(hide = true)]

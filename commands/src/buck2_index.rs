@@ -111,8 +111,8 @@ fn gnu(
     let modules = LinkedModules::of(&meta);
     all_reach_linker(request, &link, &modules)?;
     stale::remove_left(&request.directory, modules.slots.par_iter().map(|slot| slot.path))?;
-    let linked = link.run(&request.directory, &[], runner)?;
-    if let Some(code) = failure(&linked.output, command, cancel)? {
+    let output = link.run(&request.directory, &[], runner)?;
+    if let Some(code) = failure(&output, command, cancel)? {
         return Ok(code);
     }
     let unknown = GnuLink {
@@ -149,8 +149,8 @@ fn darwin(
     stale::remove_left(&request.directory, modules.slots.par_iter().map(|slot| slot.path))?;
     let map = request.premerger.then(|| output_map(&meta)).transpose()?;
     let option: Vec<Word> = map.iter().map(|map| word_of(premerger_option(map.path()))).collect();
-    let linked = link.run(&request.directory, &option, runner)?;
-    if let Some(code) = failure(&linked.output, command, cancel)? {
+    let output = link.run(&request.directory, &option, runner)?;
+    if let Some(code) = failure(&output, command, cancel)? {
         return Ok(code);
     }
     let (directory, link_plan) = (&request.directory, request.link_plan);

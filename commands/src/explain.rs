@@ -28,7 +28,7 @@ use serde_json::json;
 use crate::link_description::LinkDescription;
 use edit::Edit;
 use functions::Functions;
-use miss::Miss;
+use miss::ExplainedMiss;
 
 /// How many names of a kind are printed.
 const SHOWN: usize = 20;
@@ -72,7 +72,7 @@ pub fn run(args: &ExplainArgs, cancel: &Cancel) -> Result<u8, Report> {
     let number = seen.module(&args.module)?;
     let text = match &args.from {
         Some(from) => shown(&Functions::of(&seen, [number, seen.module(from)?], cancel)?, args.json),
-        None if args.miss => shown(&Miss::of(&seen, number), args.json),
+        None if args.miss => shown(&ExplainedMiss::of(&seen, number), args.json),
         None if args.edit => shown(&Edit::of(&seen, number), args.json),
         None => {
             let module = ExplainedModule::of(&seen, number);

@@ -136,10 +136,10 @@ pub fn translate(
     let mut gathered = gather_arguments(raw)?;
     let said = said.cloned().unwrap_or_else(|| said_by_llvm_22(gathered.level));
     let linked = match raw {
-        RawLto { relocatable: true, .. } if relocatable == Relocatable::UpToCompiler => Linked::Unsaid,
-        RawLto { relocatable: true, .. } => Linked::Relocatable,
-        RawLto { shared: true, .. } | RawLto { pie: true, .. } => Linked::Independent,
-        _ => Linked::FixedPlace,
+        RawLto { relocatable: true, .. } if relocatable == Relocatable::UpToCompiler => OutputKind::Unsaid,
+        RawLto { relocatable: true, .. } => OutputKind::Relocatable,
+        RawLto { shared: true, .. } | RawLto { pie: true, .. } => OutputKind::Independent,
+        _ => OutputKind::FixedPlace,
     };
     let position = position(linked, gathered.relocation_model.as_deref(), extra)?;
     let mut words = gathered.words;
@@ -204,7 +204,7 @@ fn gather_arguments(raw: &RawLto) -> Result<Gathered, FlagError> {
 
 /// The kind of output, as far as it decides how code finds its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Linked {
+enum OutputKind {
     /// A shared library or a position-independent program.
     Independent,
     /// A program with a fixed place.
@@ -216,17 +216,17 @@ enum Linked {
 }
 
 /// Returns whether code is to be position-independent; `None` leaves it to the compiler and to the words in `said`.
-fn position(linked: Linked, model: Option<&str>, said: &[String]) -> Result<Option<bool>, FlagError> {
+fn position(linked: OutputKind, model: Option<&str>, said: &[String]) -> Result<Option<bool>, FlagError> {
     let says = |argument: &String| changes(argument.as_bytes(), Code::Position);
     match (model, linked) {
-        (Some("pic"), _) | (None, Linked::Independent) => Ok(Some(true)),
+        (Some("pic"), _) | (None, OutputKind::Independent) => Ok(Some(true)),
         // Clang may be built to make position-independent code by default, so the opposite is said too.
-        (Some("static"), _) | (None, Linked::FixedPlace) => Ok(Some(false)),
+        (Some("static"), _) | (None, OutputKind::FixedPlace) => Ok(Some(false)),
         (Some(other), _) => {
             Err(FlagError::Untranslatable { option: format!("-mllvm -relocation-model={other}") })
         }
-        (None, Linked::Relocatable) if !said.iter().any(says) => Err(FlagError::RelocationModelUnknown),
-        (None, Linked::Relocatable | Linked::Unsaid) => Ok(None),
+        (None, OutputKind::Relocatable) if !said.iter().any(says) => Err(FlagError::RelocationModelUnknown),
+        (None, OutputKind::Relocatable | OutputKind::Unsaid) => Ok(None),
     }
 }
 

@@ -70,7 +70,7 @@ pub fn required(module: &[u8], shard: Option<&[u8]>, own: &str) -> Result<Option
         },
         None => None,
     };
-    let linked = Linked::new(&table, symbols.as_ref(), &recorded_guids(module)?);
+    let linked = LinkedModule::new(&table, symbols.as_ref(), &recorded_guids(module)?);
     Ok(Some(Contents {
         symbols: linked.required_symbols(),
         sections: sections(module, &linked)?,
@@ -80,7 +80,7 @@ pub fn required(module: &[u8], shard: Option<&[u8]>, own: &str) -> Result<Option
 }
 
 /// A module's definitions, with the link's decisions on them.
-struct Linked<'a> {
+struct LinkedModule<'a> {
     source: &'a [u8],
     symbols: Vec<LinkedSymbol<'a>>,
     /// `None` without a thin link, which decides nothing.
@@ -116,7 +116,7 @@ impl LinkedSymbol<'_> {
     }
 }
 
-impl<'a> Linked<'a> {
+impl<'a> LinkedModule<'a> {
     fn new(
         table: &'a SymbolTable<'a>,
         own: Option<&'a OwnSymbols>,
@@ -197,7 +197,7 @@ fn guids<'s>(source: &'s [u8], symbol: &Symbol<'s>) -> impl Iterator<Item = u64>
 }
 
 /// Names of the sections that hold variables which nothing may drop.
-fn sections(module: &[u8], linked: &Linked<'_>) -> Result<Vec<Vec<u8>>, BitcodeError> {
+fn sections(module: &[u8], linked: &LinkedModule<'_>) -> Result<Vec<Vec<u8>>, BitcodeError> {
     let mut top = bitcode::open(module)?;
     let mut walk = Walk::default();
     let (mut placed, mut strings) = (None, None);

@@ -23,7 +23,7 @@ pub struct Resolutions<'t> {
 
 /// The resolution of one symbol in one module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Resolved<'t> {
+pub struct SymbolResolution<'t> {
     /// As the module names it.
     pub symbol: &'t [u8],
     /// Whether this module's definition prevails.
@@ -59,7 +59,7 @@ impl<'t> Resolutions<'t> {
     }
 
     /// The symbols of a module; none of one that the file does not name.
-    pub fn of(&self, module: &[u8]) -> impl Iterator<Item = Resolved<'t>> + use<'t> {
+    pub fn of(&self, module: &[u8]) -> impl Iterator<Item = SymbolResolution<'t>> + use<'t> {
         let (lines, head) = match self.modules.get_key_value(module) {
             Some((name, lines)) => (*lines, SYMBOL.len() + name.len() + 1),
             None => (&[][..], 0),
@@ -69,7 +69,7 @@ impl<'t> Resolutions<'t> {
             let (symbol, flags) = split_last(line.get(head..)?)?;
             let symbol = symbol.strip_prefix(prefix).unwrap_or(symbol);
             let [prevails, is_final, is_native] = [b'p', b'l', b'x'].map(|flag| flags.contains(&flag));
-            Some(Resolved { symbol, prevails, is_final, is_native })
+            Some(SymbolResolution { symbol, prevails, is_final, is_native })
         })
     }
 }
@@ -91,8 +91,12 @@ mod tests {
     fn symbols_are_read_by_module() {
         let read = Resolutions::read(FILE, "");
         let found: Vec<_> = read.of(b"a,b.o").collect();
-        let resolved =
-            |symbol, prevails, is_final, is_native| Resolved { symbol, prevails, is_final, is_native };
+        let resolved = |symbol, prevails, is_final, is_native| SymbolResolution {
+            symbol,
+            prevails,
+            is_final,
+            is_native,
+        };
         let expected = [
             resolved(&b"main"[..], true, true, true),
             resolved(b"w", false, true, false),

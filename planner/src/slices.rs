@@ -151,11 +151,11 @@ pub fn explain(graph: &ActionGraph, request: &SliceRequest) -> String {
 struct Cutting<'a> {
     graph: &'a ActionGraph,
     read: &'a ReadFile<'a>,
-    parts: Vec<Part<'a>>,
+    parts: Vec<SliceBackend<'a>>,
 }
 
 /// One backend of a slice, before its modules have names.
-struct Part<'a> {
+struct SliceBackend<'a> {
     label: String,
     backend: Backend<'a>,
     shard: shard::Canonical,
@@ -173,11 +173,11 @@ impl<'a> Cutting<'a> {
         let shard = shard::canonical(&bytes)
             .map_err(|source| SliceError::Shard { id: backend.action.label.clone().into(), source })?;
         let (label, object, dwo) = (label.to_owned(), object.to_owned(), dwo.to_owned());
-        self.parts.push(Part { label, backend, shard, object, dwo });
+        self.parts.push(SliceBackend { label, backend, shard, object, dwo });
         Ok(())
     }
 
-    fn module(&self, part: &Part<'_>) -> &'a Utf8Path {
+    fn module(&self, part: &SliceBackend<'_>) -> &'a Utf8Path {
         self.graph.path(part.backend.files.module)
     }
 
@@ -198,7 +198,7 @@ impl<'a> Cutting<'a> {
 
     fn action(
         &self,
-        part: &Part<'_>,
+        part: &SliceBackend<'_>,
         ids: &[&[u8]],
         graph: &mut ActionGraph,
         files: &mut BTreeMap<String, SliceContent>,

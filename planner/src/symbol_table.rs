@@ -15,7 +15,7 @@ const BLOB: u64 = 1;
 const MODULES: usize = 3;
 const SYMBOLS: usize = 7;
 const SOURCE: usize = 13;
-/// Words of a symbol's entry.
+/// LittleEndianWords of a symbol's entry.
 const SYMBOL_WORDS: usize = 6;
 
 /// Flags of a symbol.
@@ -90,7 +90,7 @@ pub fn read(bytes: &[u8]) -> Result<Option<SymbolTable<'_>>, BitcodeError> {
             _ => {}
         }
     }
-    Ok(table.zip(names).and_then(|(table, names)| decode(&Words(table), names)))
+    Ok(table.zip(names).and_then(|(table, names)| decode(&LittleEndianWords(table), names)))
 }
 
 /// The blob of a block's one record.
@@ -105,7 +105,7 @@ pub(crate) fn blob<'a>(block: SubBlock<'a>, walk: &mut Walk) -> Result<Option<&'
     }
 }
 
-fn decode<'a>(table: &Words<'_>, names: &'a [u8]) -> Option<SymbolTable<'a>> {
+fn decode<'a>(table: &LittleEndianWords<'_>, names: &'a [u8]) -> Option<SymbolTable<'a>> {
     if table.word(0)? != VERSION {
         return None;
     }
@@ -136,9 +136,9 @@ fn decode<'a>(table: &Words<'_>, names: &'a [u8]) -> Option<SymbolTable<'a>> {
 }
 
 /// Little-endian words.
-struct Words<'a>(&'a [u8]);
+struct LittleEndianWords<'a>(&'a [u8]);
 
-impl Words<'_> {
+impl LittleEndianWords<'_> {
     fn word(&self, place: usize) -> Option<u32> {
         let bytes = self.0.get(place.checked_mul(4)?..)?.first_chunk()?;
         Some(u32::from_le_bytes(*bytes))

@@ -80,16 +80,18 @@ impl Contents {
     }
 
     /// The content of a member, read if it lies in a file of its own.
-    pub(crate) fn bytes(&self, member: &RawMember) -> Result<Bytes<'_>, PrepareError> {
+    pub(crate) fn bytes(&self, member: &RawMember) -> Result<MemberBytes<'_>, PrepareError> {
         match &member.content {
-            Content::Inside { source, range } => Ok(Bytes::Inside(&self.sources[*source].1[range.clone()])),
+            Content::Inside { source, range } => {
+                Ok(MemberBytes::Inside(&self.sources[*source].1[range.clone()]))
+            }
             Content::Beside { path, archive } => {
                 let missing = |source| PrepareError::MissingMember {
                     archive: archive.clone(),
                     member: path.clone(),
                     source,
                 };
-                Ok(Bytes::Beside(Input::open_regular(path).map_err(missing)?))
+                Ok(MemberBytes::Beside(Input::open_regular(path).map_err(missing)?))
             }
         }
     }
@@ -111,12 +113,12 @@ pub fn files_beside(path: &Path) -> Result<Vec<PathBuf>, PrepareError> {
 }
 
 /// A member's content.
-pub(crate) enum Bytes<'a> {
+pub(crate) enum MemberBytes<'a> {
     Inside(&'a [u8]),
     Beside(Input),
 }
 
-impl Deref for Bytes<'_> {
+impl Deref for MemberBytes<'_> {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -148,7 +150,7 @@ struct Walk<'a> {
 }
 
 /// A member's header, free of the borrow of the archive's bytes.
-struct Header {
+struct Entry {
     name: Vec<u8>,
     /// `None` for one of a thin archive.
     range: Option<Range<usize>>,
@@ -260,17 +262,17 @@ fn is_archive(bytes: &[u8]) -> bool {
 }
 
 /// The members of one archive, special ones (symbol tables, long names) left out.
-fn entries(path: &Path, bytes: &[u8]) -> Result<Vec<Header>, PrepareError> {
+fn entries(path: &Path, bytes: &[u8]) -> Result<Vec<Entry>, PrepareError> {
     let malformed =
         |place: String, problem: String| PrepareError::Malformed { path: path.to_owned(), place, problem };
     let file = ArchiveFile::parse(bytes).map_err(|error| {
         malformed("its first members (symbol table, long names)".to_owned(), error.to_string())
     })?;
-    let mut entries: Vec<Header> = Vec::new();
+    let mut entries: Vec<Entry> = Vec::new();
     let mut end = 0;
     let mut total = 0;
     for member in file.members() {
-        let here = |entries: &[Header], end: usize| match entries.last() {
+        let here = |entries: &[Entry], end: usize| match entries.last() {
             Some(last) => {
                 format!("member {} after `{}`, byte {end} or later", entries.len() + 1, printable(&last.name))
             }
@@ -303,7 +305,7 @@ fn entries(path: &Path, bytes: &[u8]) -> Result<Vec<Header>, PrepareError> {
         if total > bytes.len() {
             return Err(malformed(here(&entries, end), "members overlap".to_owned()));
         }
-        entries.push(Header { name, range });
+        entries.push(Entry { name, range });
     }
     check_symbols(&file, bytes).map_err(|problem| malformed("its symbol table".to_owned(), problem))?;
     Ok(entries)

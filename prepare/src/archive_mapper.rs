@@ -18,7 +18,7 @@ use crate::io_error::IoError;
 /// errors; nothing is copied then.
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = crate::exit::help())]
-pub struct Args {
+pub struct ArchiveMapperArgs {
     /// Copy the files of this directory
     #[arg(long = "objects_dir", alias = "objects-dir", value_name = "DIR")]
     pub objects_dir: PathBuf,
@@ -34,7 +34,7 @@ pub struct Args {
 }
 
 /// Copies all files; the exit code is 0.
-pub fn run(args: &Args) -> Result<u8, PrepareError> {
+pub fn run(args: &ArchiveMapperArgs) -> Result<u8, PrepareError> {
     let pairs: Vec<(&OsStr, &Path)> =
         args.object_to_map.chunks_exact(2).map(|pair| (pair[0].as_os_str(), Path::new(&pair[1]))).collect();
     let directory = &args.objects_dir;

@@ -19,7 +19,7 @@ use crate::write;
 /// fails without any.
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = crate::exit::help())]
-pub struct Args {
+pub struct PrepareArgs {
     /// Unpack this archive
     ///
     /// GNU, BSD, COFF or AIX format, thin or regular, an rlib, or a Mach-O universal file. Archives inside of it
@@ -55,7 +55,7 @@ pub struct Args {
 }
 
 /// Unpacks and writes the manifest; the exit code is 0.
-pub fn run(args: &Args) -> Result<u8, PrepareError> {
+pub fn run(args: &PrepareArgs) -> Result<u8, PrepareError> {
     let linker = match args.target_architecture.is_some() || args.lipo.is_some() {
         true => LinkerType::Darwin,
         false => LinkerType::Gnu,

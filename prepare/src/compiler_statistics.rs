@@ -21,7 +21,7 @@ use crate::write;
 /// Takes the options of Buck2's dist_lto_compiler_stats_merger. Integers stay exact; a sum with a float is a float.
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = crate::exit::help())]
-pub struct Args {
+pub struct StatisticsArgs {
     /// Read the names of the files from this one, one on each line
     #[arg(long, value_name = "FILE")]
     pub input_stats_filelist: PathBuf,
@@ -44,7 +44,7 @@ pub enum Number {
 }
 
 /// Sums and writes; the exit code is 0.
-pub fn run(args: &Args) -> Result<u8, PrepareError> {
+pub fn run(args: &StatisticsArgs) -> Result<u8, PrepareError> {
     let list = Input::open(&args.input_stats_filelist)?;
     let mut sums = Statistics::new();
     for path in files(&args.input_stats_filelist, &list)? {

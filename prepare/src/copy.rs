@@ -20,7 +20,7 @@ const MODE: u32 = 0o7777;
 /// Takes the options of Buck2's dist_lto_copy. The file is whole at every moment. A symbolic link is followed.
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = crate::exit::help())]
-pub struct Args {
+pub struct CopyArgs {
     /// Copy this file
     #[arg(long, value_name = "FILE")]
     pub from: PathBuf,
@@ -30,7 +30,7 @@ pub struct Args {
 }
 
 /// Copies; the exit code is 0.
-pub fn run(args: &Args) -> Result<u8, PrepareError> {
+pub fn run(args: &CopyArgs) -> Result<u8, PrepareError> {
     match args.from.file_name() {
         Some(name) if args.to.is_dir() => copy(&args.from, &args.to.join(name))?,
         _ => copy(&args.from, &args.to)?,

@@ -20,11 +20,11 @@ const READ_BELOW: u64 = 64 * 1024;
 
 /// An open input.
 pub struct Input {
-    bytes: Bytes,
+    bytes: InputBytes,
     metadata: Metadata,
 }
 
-enum Bytes {
+enum InputBytes {
     Read(Vec<u8>),
     Mapped(Mmap),
 }
@@ -44,11 +44,11 @@ impl Input {
         let bytes = if metadata.len() < READ_BELOW {
             let mut bytes = Vec::with_capacity(metadata.len() as usize);
             (&file).read_to_end(&mut bytes)?;
-            Bytes::Read(bytes)
+            InputBytes::Read(bytes)
         } else {
             // SAFETY: the mapping is private and read-only; inputs are replaced, not rewritten, while a build
             // reads them. Truncation by another process ends this one, with its outputs whole.
-            Bytes::Mapped(unsafe { Mmap::map(&file)? })
+            InputBytes::Mapped(unsafe { Mmap::map(&file)? })
         };
         Ok(Self { bytes, metadata })
     }
@@ -71,8 +71,8 @@ impl Deref for Input {
 
     fn deref(&self) -> &[u8] {
         match &self.bytes {
-            Bytes::Read(bytes) => bytes,
-            Bytes::Mapped(map) => map,
+            InputBytes::Read(bytes) => bytes,
+            InputBytes::Mapped(map) => map,
         }
     }
 }

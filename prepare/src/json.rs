@@ -101,7 +101,7 @@ pub fn read_version<'b, T: Deserialize<'b>>(
     version: impl FnOnce(&T) -> u64,
 ) -> Result<T, Unread> {
     #[derive(serde::Deserialize)]
-    struct Header {
+    struct VersionOnly {
         version: u64,
     }
     let known = known.into();
@@ -111,8 +111,8 @@ pub fn read_version<'b, T: Deserialize<'b>>(
             found => found,
         },
         // Another version may have other members: it says more than the first of them.
-        Err(error) => match serde_json::from_slice::<JsonObject<Header>>(bytes) {
-            Ok(JsonObject(Header { version })) if version != known => version,
+        Err(error) => match serde_json::from_slice::<JsonObject<VersionOnly>>(bytes) {
+            Ok(JsonObject(VersionOnly { version })) if version != known => version,
             _ => return Err(Unread::Json(error)),
         },
     };

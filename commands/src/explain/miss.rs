@@ -20,7 +20,7 @@ const DIGITS: usize = 16;
 
 /// Why there was no kept object.
 #[derive(Debug, Serialize)]
-pub(super) struct Miss {
+pub(super) struct ExplainedMiss {
     version: u32,
     module: String,
     /// The last run in which it was compiled; absent if no record has one.
@@ -58,7 +58,7 @@ struct Nearest {
     parts: usize,
 }
 
-impl Miss {
+impl ExplainedMiss {
     pub(super) fn of(seen: &LinkDescription, number: usize) -> Self {
         let label = &seen.modules[number].label;
         let compiled = |action: &&ActionRecord| action.label == *label && action.result == ActionStatus::Done;
@@ -126,7 +126,7 @@ fn differing(one: &BTreeMap<String, String>, other: &BTreeMap<String, String>) -
     names.into_iter().filter(|name| one.get(*name) != other.get(*name)).cloned().collect()
 }
 
-impl fmt::Display for Miss {
+impl fmt::Display for ExplainedMiss {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let module = printable(&self.module);
         let Some(last) = &self.last else {

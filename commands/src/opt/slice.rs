@@ -39,7 +39,7 @@ pub(super) fn run(args: &OptArgs, cancel: &Cancel) -> Result<u8, Report> {
     }
     let results = args.results(cancel)?;
     for (id, action, backend) in backends {
-        let compilation = Compilation::of(&graph, id, backend, &places)?;
+        let compilation = SliceCompilation::of(&graph, id, backend, &places)?;
         let job = compilation.job(&graph, action, backend);
         if args.verbose {
             say(format_args!("+ {}", job.command_line(Some(slice.as_std_path()))));
@@ -103,12 +103,12 @@ impl<'a> Places<'a> {
 }
 
 /// One backend with its words and outputs.
-struct Compilation {
+struct SliceCompilation {
     words: Vec<String>,
     outputs: Vec<(Utf8PathBuf, Role)>,
 }
 
-impl Compilation {
+impl SliceCompilation {
     fn of(
         graph: &ActionGraph,
         id: graph::ActionId,

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::cause::DifferenceCause;
 use super::contents::{ContentDifference, FileContents};
-use super::ways::{Made, Ways};
+use super::ways::{MadeLink, Ways};
 use crate::serve::module_record::RecordedObject;
 
 /// One module's objects.
@@ -36,7 +36,7 @@ pub struct ObjectCompared {
 pub fn compare(
     ways: &Ways<'_>,
     modules: &[RecordedObject],
-    lld: &Made,
+    lld: &MadeLink,
 ) -> Result<Option<Vec<ObjectCompared>>, Report> {
     let Some(by_lld) = ways.objects_of(lld, modules.len())? else { return Ok(None) };
     let store = ways.opened_store()?;

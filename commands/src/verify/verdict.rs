@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::cause::DifferenceCause;
 use super::contents::{self, ContentDifference, FileContents};
 use super::objects::{self, ObjectCompared};
-use super::ways::{Made, Ways};
+use super::ways::{MadeLink, Ways};
 
 /// The version of the JSON.
 const VERSION: u32 = 2;
@@ -69,7 +69,7 @@ impl Verdict {
         Ok(verdict)
     }
 
-    fn new(ways: &Ways<'_>, alone: &Made, ours: &Made) -> Result<Self, Report> {
+    fn new(ways: &Ways<'_>, alone: &MadeLink, ours: &MadeLink) -> Result<Self, Report> {
         let (by_lld, by_us) = (alone.program()?, ours.program()?);
         let bytes = |input: &Option<_>| input.as_deref().map(<[u8]>::to_vec);
         let mut verdict = Self {
@@ -88,7 +88,7 @@ impl Verdict {
         Ok(verdict)
     }
 
-    fn add(&mut self, name: &'static str, made: Option<&Made>) -> Result<(), Report> {
+    fn add(&mut self, name: &'static str, made: Option<&MadeLink>) -> Result<(), Report> {
         let Some(made) = made else { return Ok(()) };
         let program = made.program()?;
         self.ways.push(Way {
@@ -103,7 +103,7 @@ impl Verdict {
     }
 
     /// Why the programs of lld alone and of distlto differ.
-    fn find_causes(&mut self, ways: &Ways<'_>, alone: &Made, ours: &Made) -> Result<(), Report> {
+    fn find_causes(&mut self, ways: &Ways<'_>, alone: &MadeLink, ours: &MadeLink) -> Result<(), Report> {
         let (Some(alone), Some(ours)) = (alone.program()?, ours.program()?) else { return Ok(()) };
         let [alone, ours] = [ways.neutral(&alone), ways.neutral(&ours)];
         let [by_lld, by_us] = [FileContents::of(&alone), FileContents::of(&ours)];

@@ -52,7 +52,7 @@ pub struct Ways<'a> {
 }
 
 /// A link that was made.
-pub struct Made {
+pub struct MadeLink {
     /// The exit code.
     pub code: u8,
     /// Its output on standard error.
@@ -63,7 +63,7 @@ pub struct Made {
     program: PathBuf,
 }
 
-impl Made {
+impl MadeLink {
     /// The program, if there is one.
     pub fn program(&self) -> Result<Option<Input>, Report> {
         if !self.program.is_file() { Ok(None) } else { Ok(Some(Input::open(&self.program)?)) }
@@ -100,19 +100,19 @@ impl<'a> Ways<'a> {
     }
 
     /// As lld does it alone.
-    pub fn in_process(&self) -> Result<Made, Report> {
+    pub fn in_process(&self) -> Result<MadeLink, Report> {
         self.lld(IN_PROCESS, &self.without_distributor())
     }
 
     /// The same, and lld writes the objects beside: with one more of its own, which is why this is another link.
-    pub fn objects(&self) -> Result<Made, Report> {
+    pub fn objects(&self) -> Result<MadeLink, Report> {
         let mut words = self.without_distributor();
         words.push([b"--lto-obj-path=", self.place(OBJECTS).join("object").as_os_str().as_bytes()].concat());
         self.lld(OBJECTS, &words)
     }
 
     /// By distlto, with the names of locals that the line alone gives.
-    pub fn distlto(&self) -> Result<Made, Report> {
+    pub fn distlto(&self) -> Result<MadeLink, Report> {
         let place = self.made_place(DISTLTO)?;
         let mut words: Vec<Word> = vec![own_program()?.into_os_string().into_encoded_bytes()];
         words.extend(["link", "--quiet", "--exact-names", "--state"].map(|word| word.as_bytes().to_vec()));
@@ -198,7 +198,7 @@ impl<'a> Ways<'a> {
         split.into_iter().chain(output).collect()
     }
 
-    fn lld(&self, way: &str, after: &[Word]) -> Result<Made, Report> {
+    fn lld(&self, way: &str, after: &[Word]) -> Result<MadeLink, Report> {
         let place = self.made_place(way)?;
         let mut words = self.link.linker.clone();
         words.extend([&self.words, after].concat());
@@ -206,7 +206,7 @@ impl<'a> Ways<'a> {
         self.run(way, &words, place)
     }
 
-    fn run(&self, way: &str, words: &[Word], directory: PathBuf) -> Result<Made, Report> {
+    fn run(&self, way: &str, words: &[Word], directory: PathBuf) -> Result<MadeLink, Report> {
         self.made_place(LINKED)?;
         let start = Instant::now();
         let ended = self
@@ -218,7 +218,7 @@ impl<'a> Ways<'a> {
         if linked.is_file() {
             fs::rename(&linked, &program).map_err(IoError::on("rename", &linked))?;
         }
-        Ok(Made {
+        Ok(MadeLink {
             code: exit_code(ended.status),
             said: String::from_utf8_lossy(&ended.stderr).into_owned(),
             wall,

@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use super::driver_words::{self, DriverOutput, ValueMissing};
 use super::raw::{self, RawLto, RawOption};
-use super::{BackendFlags, FlagError, Linked, UNUSED};
+use super::{BackendFlags, FlagError, OutputKind, UNUSED};
 use crate::invocation::{ProgramKind, program};
 use crate::link_line::{self, LinkLineError};
 use crate::options::Code;
@@ -100,15 +100,15 @@ pub fn of_command(words: Vec<Word>, architecture: &str) -> Result<LinkFlags, Lin
     Ok(LinkFlags { backend: BackendFlags { args, ..gathered.flags }, processor })
 }
 
-fn linked(output: Option<DriverOutput>, raw: &RawLto, of_linker: bool) -> Linked {
+fn linked(output: Option<DriverOutput>, raw: &RawLto, of_linker: bool) -> OutputKind {
     match output {
-        Some(DriverOutput::Shared | DriverOutput::Pie) => Linked::Independent,
-        Some(DriverOutput::FixedPlace) => Linked::FixedPlace,
-        Some(DriverOutput::Relocatable) => Linked::Relocatable,
-        None if raw.relocatable => Linked::Relocatable,
-        None if raw.shared || raw.pie => Linked::Independent,
-        None if of_linker => Linked::FixedPlace,
-        None => Linked::Unsaid,
+        Some(DriverOutput::Shared | DriverOutput::Pie) => OutputKind::Independent,
+        Some(DriverOutput::FixedPlace) => OutputKind::FixedPlace,
+        Some(DriverOutput::Relocatable) => OutputKind::Relocatable,
+        None if raw.relocatable => OutputKind::Relocatable,
+        None if raw.shared || raw.pie => OutputKind::Independent,
+        None if of_linker => OutputKind::FixedPlace,
+        None => OutputKind::Unsaid,
     }
 }
 

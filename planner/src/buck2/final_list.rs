@@ -32,7 +32,7 @@ impl FinalList<'_> {
     pub fn text(&self) -> Vec<u8> {
         let entries = &self.meta.entries;
         let mut writer =
-            Writer { out: self.search_paths.join(&b'\n'), entries, written: vec![false; entries.len()] };
+            ListWriter { out: self.search_paths.join(&b'\n'), entries, written: vec![false; entries.len()] };
         writer.out.push(b'\n');
         let leading = entries.iter().take_while(|entry| entry.linkables.is_empty()).count();
         (0..leading).for_each(|entry| writer.all_flags(entry));
@@ -115,14 +115,14 @@ fn bytes(text: Cow<'_, str>) -> Cow<'_, [u8]> {
     }
 }
 
-struct Writer<'a> {
+struct ListWriter<'a> {
     out: Vec<u8>,
     entries: &'a [MetaEntry<'a>],
     /// For each entry, whether its flags are written.
     written: Vec<bool>,
 }
 
-impl Writer<'_> {
+impl ListWriter<'_> {
     /// Flags stand in the rule's own argument file as they are here, so they are in its quoting already.
     fn flags(&mut self, flags: &[Cow<'_, str>]) {
         for flag in flags {

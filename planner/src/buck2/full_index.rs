@@ -87,23 +87,23 @@ impl Removal<'_> {
                 Some(next) if takes_next => {
                     rest.next();
                     match self.word(next, IndexReader::Linker, depth)? {
-                        Part::Same => {
+                        WordChange::Same => {
                             kept.extend([word.clone(), next.clone()]);
                             continue;
                         }
-                        Part::Gone => Part::Gone,
-                        Part::Other(other) => {
+                        WordChange::Gone => WordChange::Gone,
+                        WordChange::Other(other) => {
                             kept.push(word.clone());
-                            Part::Other(other)
+                            WordChange::Other(other)
                         }
                     }
                 }
                 _ => self.word(word, reader, depth)?,
             };
             match part {
-                Part::Same => kept.push(word.clone()),
-                Part::Gone => changed = true,
-                Part::Other(other) => {
+                WordChange::Same => kept.push(word.clone()),
+                WordChange::Gone => changed = true,
+                WordChange::Other(other) => {
                     changed = true;
                     kept.push(other);
                 }
@@ -112,24 +112,24 @@ impl Removal<'_> {
         Ok(changed.then_some(kept))
     }
 
-    fn word(&mut self, word: &[u8], reader: IndexReader, depth: usize) -> Result<Part, ResponseError> {
+    fn word(&mut self, word: &[u8], reader: IndexReader, depth: usize) -> Result<WordChange, ResponseError> {
         if let Some(file) = word.strip_prefix(b"@").filter(|file| !file.is_empty()) {
             return self.response_file(path_of(file), reader, depth);
         }
         match (reader, word.strip_prefix(b"-Wl,")) {
             (IndexReader::Driver, Some(list)) => self.list(list, depth),
-            (IndexReader::Driver, None) => Ok(Part::Same),
-            (IndexReader::Linker, _) => Ok(if is_option(word) { Part::Gone } else { Part::Same }),
+            (IndexReader::Driver, None) => Ok(WordChange::Same),
+            (IndexReader::Linker, _) => Ok(if is_option(word) { WordChange::Gone } else { WordChange::Same }),
         }
     }
 
     /// The words of a `-Wl,` list.
-    fn list(&mut self, list: &[u8], depth: usize) -> Result<Part, ResponseError> {
+    fn list(&mut self, list: &[u8], depth: usize) -> Result<WordChange, ResponseError> {
         let words: Vec<Word> = list.split(|&byte| byte == b',').map(<[u8]>::to_vec).collect();
         Ok(match self.words(&words, IndexReader::Linker, depth)? {
-            None => Part::Same,
-            Some(kept) if kept.is_empty() => Part::Gone,
-            Some(kept) => Part::Other(
+            None => WordChange::Same,
+            Some(kept) if kept.is_empty() => WordChange::Gone,
+            Some(kept) => WordChange::Other(
                 [&b"-Wl"[..]]
                     .into_iter()
                     .chain(kept.iter().map(Vec::as_slice))
@@ -144,24 +144,24 @@ impl Removal<'_> {
         file: PathBuf,
         reader: IndexReader,
         depth: usize,
-    ) -> Result<Part, ResponseError> {
-        let Some(text) = response::read(&file)? else { return Ok(Part::Same) };
+    ) -> Result<WordChange, ResponseError> {
+        let Some(text) = response::read(&file)? else { return Ok(WordChange::Same) };
         if depth == MAX_DEPTH {
             return Err(ResponseError::TooDeep { path: file });
         }
         let Some(kept) = self.words(&response::tokenize(&text), reader, depth + 1)? else {
-            return Ok(Part::Same);
+            return Ok(WordChange::Same);
         };
         self.files += 1;
         let other = self.scratch.join(format!("arguments-{}", self.files));
         write_atomically(&other, &response::content(kept.iter().map(Vec::as_slice)))?;
         let mut word = b"@".to_vec();
         word.extend(word_of(other.into_os_string()));
-        Ok(Part::Other(word))
+        Ok(WordChange::Other(word))
     }
 }
 
-enum Part {
+enum WordChange {
     Same,
     Gone,
     Other(Word),

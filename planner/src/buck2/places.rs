@@ -46,7 +46,7 @@ impl LinePlaces {
         script: &dyn Fn(&[u8]) -> bool,
     ) -> Result<Self, LinkLineError> {
         let arguments = parse(line.to_vec())?;
-        let mut walk = Walk {
+        let mut walk = LineWalk {
             search: Search::of(&arguments),
             only_static: false,
             pushed: Vec::new(),
@@ -112,7 +112,7 @@ pub fn archives(traced: &[u8]) -> impl Iterator<Item = &[u8]> {
     traced.iter().enumerate().filter_map(opening)
 }
 
-struct Walk<'a> {
+struct LineWalk<'a> {
     search: Search,
     only_static: bool,
     pushed: Vec<bool>,
@@ -120,7 +120,7 @@ struct Walk<'a> {
     places: LinePlaces,
 }
 
-impl Walk<'_> {
+impl LineWalk<'_> {
     fn file(&mut self, name: &[u8], at: usize, given: bool) {
         self.bring(name, at, given, 0);
     }

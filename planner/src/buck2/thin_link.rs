@@ -38,13 +38,6 @@ struct Linker {
     has_full_index: bool,
 }
 
-/// The result of the thin link.
-#[derive(Debug)]
-pub struct Linked {
-    /// Exit status and output. Standard output lacks the trace, unless the command itself asks for one.
-    pub output: ToolOutput,
-}
-
 impl<'a> RuleThinLink<'a> {
     /// Reads the argument file of a command and asks its driver for the link line. `command` is not empty.
     pub fn new(command: &'a [Word], runner: &dyn Runner) -> Result<Self, Buck2PlanError> {
@@ -77,13 +70,14 @@ impl<'a> RuleThinLink<'a> {
         self.linker.as_ref().is_some_and(|linker| !linker.has_full_index)
     }
 
-    /// Runs the link. Where it succeeds, `index.full` is in the directory, if there is a way to get it.
+    /// Runs the link. Where it succeeds, `index.full` is in the directory, if there is a way to get it. Standard output lacks the
+    /// trace, unless the command itself asks for one.
     pub fn run(
         &self,
         directory: &IndexDirectory,
         more: &[Word],
         runner: &dyn Runner,
-    ) -> Result<Linked, Buck2PlanError> {
+    ) -> Result<ToolOutput, Buck2PlanError> {
         let path = directory.path();
         fs::create_dir_all(path).map_err(IoError::on("create directory", path))?;
         let scratch = scratch()?;
@@ -116,7 +110,7 @@ impl<'a> RuleThinLink<'a> {
                 output.stdout = trace.messages;
             }
         }
-        Ok(Linked { output })
+        Ok(output)
     }
 
     /// Returns a test for files that the final link's command itself brings. These are driver additions, files outside

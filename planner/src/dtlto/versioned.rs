@@ -77,7 +77,7 @@ enum Input<'a> {
 /// A module: identifier, and path where that is another.
 #[derive(Debug, Deserialize)]
 #[serde(untagged, expecting = "expected a path, or a pair of module identifier and path")]
-enum Module<'a> {
+enum ModulePlace<'a> {
     #[serde(borrow)]
     Same(PathText<'a>),
     Placed(#[serde(borrow)] PathText<'a>, #[serde(borrow)] PathText<'a>),
@@ -85,30 +85,30 @@ enum Module<'a> {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Document<'a> {
+struct VersionedDocument<'a> {
     #[serde(rename = "version")]
     _version: JsonObject<Version>,
     #[serde(borrow)]
-    common: JsonObject<Common<'a>>,
+    common: JsonObject<VersionedCommon<'a>>,
     #[serde(borrow)]
-    jobs: Vec<JsonObject<RawJob<'a>>>,
+    jobs: Vec<JsonObject<VersionedJob<'a>>>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Common<'a> {
+struct VersionedCommon<'a> {
     args: Vec<Arg>,
     #[serde(rename = "codegen-tool")]
     tool: JobWord,
     #[serde(borrow)]
     inputs: Vec<PathText<'a>>,
     #[serde(borrow)]
-    modules: Vec<Module<'a>>,
+    modules: Vec<ModulePlace<'a>>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RawJob<'a> {
+struct VersionedJob<'a> {
     #[serde(borrow)]
     inputs: Vec<Input<'a>>,
     #[serde(borrow)]
@@ -123,7 +123,7 @@ pub(super) fn read(bytes: &[u8], not_current: JobFileFailure) -> Result<(JobFile
     if (major, minor) != (0, 0) {
         return Err(JobFileFailure::at("version", Problem::UnknownVersion { major, minor }));
     }
-    let JsonObject(document) = json::read::<JsonObject<Document<'_>>>(bytes)?;
+    let JsonObject(document) = json::read::<JsonObject<VersionedDocument<'_>>>(bytes)?;
     let (jobs, modules) = document.into_current()?;
     if jobs.common_args.first().is_some_and(String::is_empty) {
         return Err(JobFileFailure::at("common.codegen-tool", Problem::EmptyCompiler));
@@ -148,10 +148,10 @@ pub(super) fn read(bytes: &[u8], not_current: JobFileFailure) -> Result<(JobFile
     Ok((file, placed))
 }
 
-impl<'a> Document<'a> {
+impl<'a> VersionedDocument<'a> {
     /// The jobs as today's format has them, and the file of each module by its identifier.
     fn into_current(self) -> Result<(UncheckedJobs<'a>, Modules<'a>), JobFileFailure> {
-        let JsonObject(Common { args, tool: JobWord(tool), inputs, modules }) = self.common;
+        let JsonObject(VersionedCommon { args, tool: JobWord(tool), inputs, modules }) = self.common;
         let mut paths = Paths::default();
         let common_inputs = paths.ids(inputs);
         let modules = by_identifier(modules)?;
@@ -217,12 +217,12 @@ fn shared_words(args: &[Arg]) -> usize {
 }
 
 /// The file of each module by its identifier. Refuses two modules of one identifier.
-fn by_identifier(modules: Vec<Module<'_>>) -> Result<Modules<'_>, JobFileFailure> {
+fn by_identifier(modules: Vec<ModulePlace<'_>>) -> Result<Modules<'_>, JobFileFailure> {
     let mut files = Modules::with_capacity(modules.len());
     for (at, module) in modules.into_iter().enumerate() {
         let (PathText(identifier), PathText(path)) = match module {
-            Module::Same(path) => (path.clone(), path),
-            Module::Placed(identifier, path) => (identifier, path),
+            ModulePlace::Same(path) => (path.clone(), path),
+            ModulePlace::Placed(identifier, path) => (identifier, path),
         };
         if let Some(other) = files.get_index_of(&identifier) {
             let problem = Problem::TwoModules { identifier: identifier.into_owned(), other };

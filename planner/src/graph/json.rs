@@ -41,7 +41,7 @@ impl<'de> Deserialize<'de> for KindName {
 /// The whole text.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Document<'a> {
+struct GraphDocument<'a> {
     version: u64,
     #[serde(default)]
     is_record: bool,
@@ -125,7 +125,7 @@ pub fn to_bytes(graph: &ActionGraph) -> Vec<u8> {
 
 /// Reads a graph's JSON and checks it. The result is in canonical order, regardless of the text's order.
 pub fn read(bytes: &[u8]) -> Result<ActionGraph, GraphError> {
-    let read = json::read_version(bytes, VERSION, |document: &Document<'_>| document.version);
+    let read = json::read_version(bytes, VERSION, |document: &GraphDocument<'_>| document.version);
     let document = read.map_err(|unread| match unread {
         Unread::Version(found) => GraphError::Version { found },
         Unread::Json(error) => GraphError::Json(error),

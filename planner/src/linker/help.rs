@@ -12,12 +12,12 @@ use crate::words::{Word, lossy};
 /// The options of one linker.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Help {
-    options: Vec<Listed>,
+    options: Vec<HelpOption>,
 }
 
 /// One line of a help.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Listed {
+struct HelpOption {
     /// Without dashes.
     name: String,
     value: Form,
@@ -46,7 +46,7 @@ impl Help {
         self.options.iter().any(|option| option.name.eq_ignore_ascii_case(name))
     }
 
-    fn named<'h>(&'h self, name: &'h str) -> impl Iterator<Item = &'h Listed> {
+    fn named<'h>(&'h self, name: &'h str) -> impl Iterator<Item = &'h HelpOption> {
         self.options.iter().filter(move |option| option.name == name)
     }
 
@@ -100,7 +100,7 @@ impl Help {
         if let Some((name, value)) = word.split_once('=') {
             return (name, Some(value), 0);
         }
-        let begins = |option: &&Listed| match option.value {
+        let begins = |option: &&HelpOption| match option.value {
             Form::Joined => word.starts_with(&option.name),
             // One letter may have its value in the same word.
             Form::Words(1) => option.name.len() == 1 && word.starts_with(&option.name),
@@ -113,7 +113,7 @@ impl Help {
     }
 }
 
-fn listed(line: &str) -> Option<Listed> {
+fn listed(line: &str) -> Option<HelpOption> {
     const DASHES: [char; 2] = ['-', '/'];
     let text = line.strip_prefix("  ").filter(|text| text.starts_with(DASHES))?.trim_start_matches(DASHES);
     let end = text.find([' ', '=', ':', '<', '[']).unwrap_or(text.len());
@@ -127,7 +127,7 @@ fn listed(line: &str) -> Option<Listed> {
             count => Form::Words(count),
         },
     };
-    (!name.is_empty()).then(|| Listed { name: name.to_owned(), value })
+    (!name.is_empty()).then(|| HelpOption { name: name.to_owned(), value })
 }
 
 #[cfg(test)]

@@ -148,8 +148,9 @@ fn summaries(block: SubBlock<'_>, walk: &mut Walk, own: u64) -> Result<Option<Ow
             _ => {}
         }
     }
-    let known = |symbol: Symbol| {
-        let Symbol { value, flags, is_function, is_alias, instructions, is_copied, refers_to } = symbol;
+    let known = |symbol: SymbolSummary| {
+        let SymbolSummary { value, flags, is_function, is_alias, instructions, is_copied, refers_to } =
+            symbol;
         let refers_to = refers_to.iter().filter_map(|value| guids.get(value).copied()).collect();
         let is_live = !is_stripped || flags & LIVE != 0;
         let linkage = flags & LINKAGE;
@@ -160,7 +161,7 @@ fn summaries(block: SubBlock<'_>, walk: &mut Walk, own: u64) -> Result<Option<Ow
 }
 
 /// One summary, by numbers of values.
-struct Symbol {
+struct SymbolSummary {
     value: u64,
     flags: u64,
     is_function: bool,
@@ -171,7 +172,12 @@ struct Symbol {
 }
 
 /// The latest record, if it is a definition of module `own`.
-fn symbol(block: &mut Block<'_>, code: u64, own: u64, limit: usize) -> Result<Option<Symbol>, BitcodeError> {
+fn symbol(
+    block: &mut Block<'_>,
+    code: u64,
+    own: u64,
+    limit: usize,
+) -> Result<Option<SymbolSummary>, BitcodeError> {
     let mut head = [0; 3];
     block.operands(&mut head)?;
     let [value, module, flags] = head;
@@ -197,7 +203,7 @@ fn symbol(block: &mut Block<'_>, code: u64, own: u64, limit: usize) -> Result<Op
     let is_copied = code == VARIABLE && of_variable & (READ_ONLY | WRITE_ONLY) != 0;
     let instructions = from(INSTRUCTIONS).first().copied().filter(|_| is_function).unwrap_or_default();
     let is_alias = code == ALIAS;
-    Ok(Some(Symbol { value, flags, is_function, is_alias, instructions, is_copied, refers_to }))
+    Ok(Some(SymbolSummary { value, flags, is_function, is_alias, instructions, is_copied, refers_to }))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use distlto_prepare::{command, exit, threads};
 #[command(name = "distlto-prepare", version)]
 struct CommandLine {
     #[command(flatten)]
-    args: command::Args,
+    args: command::PrepareArgs,
 }
 
 fn main() -> ExitCode {

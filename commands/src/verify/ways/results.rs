@@ -11,7 +11,7 @@ use distlto_prepare::input::Input;
 use distlto_prepare::io_error::IoError;
 use miette::Report;
 
-use super::{DISTLTO, Made, PLACES, Ways};
+use super::{DISTLTO, MadeLink, PLACES, Ways};
 use crate::serve::module_record::{self, RecordedObject};
 
 impl Ways<'_> {
@@ -29,7 +29,7 @@ impl Ways<'_> {
     }
 
     /// Returns the objects of lld's backends, in the order of the modules; `None` if their number is not `modules`.
-    pub fn objects_of(&self, made: &Made, modules: usize) -> Result<Option<Vec<Input>>, Report> {
+    pub fn objects_of(&self, made: &MadeLink, modules: usize) -> Result<Option<Vec<Input>>, Report> {
         // Before the modules' objects are those of regular LTO.
         let regular = last_value(&self.arguments, "lto-partitions").and_then(|value| value.parse().ok());
         let first: usize = regular.unwrap_or(1).max(1);
