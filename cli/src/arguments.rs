@@ -25,7 +25,7 @@ use distlto_commands::plan::PlanArgs;
 use distlto_commands::remote::check::CheckArgs;
 use distlto_commands::run::RunCommandArgs;
 use distlto_commands::stats::StatsArgs;
-use distlto_commands::verify::VerifyArgs;
+use distlto_commands::verify::args::VerifyArgs;
 use distlto_prepare::exit;
 
 use crate::cache::CacheCommandArgs;

@@ -2,23 +2,21 @@
 //!
 //! Links into a scratch directory in both ways and compares. Does not examine the behaviour of programs.
 
+pub mod args;
 mod cause;
 mod contents;
 mod objects;
 mod verdict;
 mod ways;
 
-use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use clap::Args;
 use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::spawn::PLAIN;
 use distlto_planner::link_command::{self, GivenCommand, LinkCommand, Resolved};
 use distlto_planner::link_options::writes_itself;
 use distlto_planner::words::{Word, word_of};
-use distlto_prepare::exit;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::json_lines::shown;
 use distlto_prepare::write::to_standard_output;
@@ -29,34 +27,9 @@ use crate::link::error::LinkError;
 use crate::scratch::scratch;
 use crate::tool::ToolRunner;
 
+use args::VerifyArgs;
 use verdict::Verdict;
 use ways::Ways;
-
-/// Say whether distlto makes of a link what lld makes of it in process
-///
-/// The command is linked by lld in process and by distlto with `--exact-names`, each into a scratch directory: outputs of the
-/// command are not touched.
-/// Compared are exit status and bytes, and where these differ objects, sections and symbols. The exit code is 0 if both are
-/// equal, or differ for a reason that is told, and 1 if they do not. A link that fails in both ways ends with lld's exit code.
-#[derive(Debug, Clone, Args)]
-#[command(after_help = exit::help())]
-pub struct VerifyArgs {
-    /// Compile with this clang instead of the one that the link command names or implies
-    #[arg(long, value_name = "CLANG")]
-    pub compiler: Option<String>,
-    /// Give every backend this argument besides those that the link line implies; repeatable
-    #[arg(long = "backend-arg", value_name = "ARG", allow_hyphen_values = true)]
-    pub backend_args: Vec<String>,
-    /// Link in this directory, which is empty or missing, and leave what was made there
-    #[arg(long, value_name = "DIR")]
-    pub keep: Option<PathBuf>,
-    /// Print JSON, times in microseconds and sizes in bytes
-    #[arg(long)]
-    pub json: bool,
-    /// The link command: a compiler driver or ld.lld with its arguments
-    #[arg(last = true, required = true, value_name = "LINKER")]
-    pub command: Vec<OsString>,
-}
 
 /// Why nothing could be compared.
 #[derive(Debug, Error, Diagnostic)]

@@ -8,15 +8,12 @@
 mod abbreviation;
 mod block;
 mod cursor;
+mod error;
 pub(crate) mod writer;
-
-use std::borrow::Cow;
-
-use miette::Diagnostic;
-use thiserror::Error;
 
 pub use block::{Block, Item, SubBlock, Walk};
 pub use cursor::Cursor;
+pub use error::BitcodeError;
 
 /// Block number: names of the producer and of the format's epoch.
 pub const IDENTIFICATION_BLOCK: u64 = 13;
@@ -38,21 +35,6 @@ pub const SUMMARY_VERSIONS: std::ops::RangeInclusive<u64> = 9..=14;
 
 /// The content of a module as its producer hashed it (SHA-1, five words).
 pub type ModuleHash = [u32; 5];
-
-/// Bytes that are not the bitcode they should be. The caller adds the file's path.
-#[derive(Debug, Clone, PartialEq, Eq, Error, Diagnostic)]
-#[error("malformed bitcode at byte {}, bit {bit}: {found}; expected {expected}", bit / 8)]
-#[diagnostic(code(distlto::bad_input), help("{remedy}"))]
-pub struct BitcodeError {
-    /// Bits from the beginning of the bytes that were given to the place of the fault.
-    pub bit: u64,
-    /// The content found there.
-    pub found: Cow<'static, str>,
-    /// The expected content.
-    pub expected: &'static str,
-    /// Advice for the user.
-    pub remedy: &'static str,
-}
 
 pub(crate) const MAGIC: [u8; 4] = [0x42, 0x43, 0xC0, 0xDE];
 const WRAPPER_MAGIC: [u8; 4] = [0xDE, 0xC0, 0x17, 0x0B];

@@ -8,7 +8,7 @@ pub mod farm;
 pub mod floor;
 pub mod link;
 pub mod measure;
-mod picture;
+pub mod picture;
 pub mod processes;
 pub mod program;
 pub mod remote;

@@ -227,6 +227,12 @@ enum Bench {
         #[arg(long, value_name = "FILE")]
         json: Option<PathBuf>,
     },
+    /// Draws the picture of figures that `bench edits --json` has written, beside them.
+    Picture {
+        /// The figures.
+        #[arg(default_value = "docs/gains.json")]
+        json: PathBuf,
+    },
     /// lld's DTLTO by a serial script, a simple parallel one, and distlto-distribute; and what a job costs besides clang.
     Dtlto {
         /// How often everything is measured; medians are shown.
@@ -350,6 +356,7 @@ fn main() -> ExitCode {
             let request = bench::edits::Request { programs, edits, runs, jobs, json };
             bench::edits::edits(&request).map(|()| true)
         }
+        Command::Bench { what: Bench::Picture { json } } => bench::picture::redraw(&json).map(|()| true),
         Command::Bench { what: Bench::Buck2 { baseline, runs, objects, imports, directory } } => {
             let request = bench::buck2::Request { baseline, runs, objects, imports, directory };
             bench::buck2::buck2(&request).map(|()| true)

@@ -23,7 +23,7 @@ use distlto_prepare::io_error::IoError;
 use distlto_prepare::write::write_atomically;
 use miette::Report;
 
-use super::VerifyArgs;
+use super::args::VerifyArgs;
 use crate::link::error::LinkError;
 use crate::link::line::{own_program, without_further_outputs};
 use crate::tool::{ToolRunner, exit_code};

@@ -3,8 +3,8 @@
 //! Does not depend on the meaning of records. Limits that LLVM does not have bound the work that a hostile file can
 //! ask for: an operand may cost no bits at all, so the number of operands is limited instead.
 
-use super::BitcodeError;
 use super::cursor::{Cursor, MAX_WIDTH};
+use super::error::BitcodeError;
 
 /// The most operands of one abbreviation. LLVM's largest has about twenty.
 const MAX_OPERANDS: u64 = 128;

@@ -7,9 +7,9 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::BitcodeError;
 use super::abbreviation::{Abbreviation, Encoding, Tail};
 use super::cursor::{Cursor, MAX_WIDTH};
+use super::error::BitcodeError;
 
 /// The most abbreviations of one kind of block. LLVM's writer defines fewer than thirty.
 const MAX_ABBREVIATIONS: usize = 256;

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use super::BitcodeError;
+use super::error::BitcodeError;
 
 /// The widest number that one chunk holds.
 pub const MAX_WIDTH: u32 = 32;

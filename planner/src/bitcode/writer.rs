@@ -4,8 +4,8 @@
 
 use std::ops::Range;
 
-use super::BitcodeError;
 use super::cursor::{Cursor, MAX_WIDTH};
+use super::error::BitcodeError;
 
 const END_BLOCK: u64 = 0;
 const ENTER_SUBBLOCK: u64 = 1;

@@ -10,11 +10,11 @@
 
 use std::collections::HashMap;
 
-use super::rename::{find_summaries, find_table, new_table, replace, splice};
-use super::{
+use super::read::{
     ALIAS, FLAGS_SPLIT, FUNCTION_REFERENCES, MODULE_ENTRY, REFERENCE_COUNT, REMEDY, SUMMARY_FLAGS,
     SUMMARY_VERSION, VALUE_GUID, VARIABLE,
 };
+use super::rename::{find_summaries, find_table, new_table, replace, splice};
 use crate::bitcode::writer::Writer;
 use crate::bitcode::{self, BitcodeError, Item, SubBlock, Walk};
 use crate::digests::Digest;

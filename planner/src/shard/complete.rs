@@ -15,11 +15,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::own::{LIVE, numbers};
-use super::rename::{find_summaries, find_table, replace};
-use super::{
+use super::read::{
     ALIAS, COMBINED, COMBINED_PROFILE, DECLARATION, FUNCTION_REFERENCES, REMEDY, SUMMARY_VERSION, VALUE_GUID,
     VARIABLE,
 };
+use super::rename::{find_summaries, find_table, replace};
 use crate::bitcode::writer::Writer;
 use crate::bitcode::{self, BitcodeError, Item};
 use crate::module::number;

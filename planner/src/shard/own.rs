@@ -9,11 +9,11 @@ use std::collections::HashMap;
 
 use md5::{Digest, Md5};
 
-use super::rename::{find_summaries, find_table};
-use super::{
+use super::read::{
     ALIAS, COMBINED, COMBINED_PROFILE, DECLARATION, FUNCTION_REFERENCES, MODULE_ENTRY, REFERENCE_COUNT,
     SUMMARY_FLAGS, SUMMARY_VERSION, VALUE_GUID, VARIABLE,
 };
+use super::rename::{find_summaries, find_table};
 use crate::bitcode::{self, BitcodeError, Block, Item, SubBlock, Walk};
 use crate::module::number;
 

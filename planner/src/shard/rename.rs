@@ -7,7 +7,7 @@
 use std::cell::Cell;
 use std::ops::Range;
 
-use super::{MODULE_ENTRY, MODULE_HASH, REMEDY, Shard, read};
+use super::read::{MODULE_ENTRY, MODULE_HASH, REMEDY, Shard, read};
 use crate::bitcode::writer::Writer;
 use crate::bitcode::{self, BitcodeError, Item, ModuleHash, SubBlock, Walk};
 use crate::module::{hash, number};

@@ -37,10 +37,17 @@ const TOP: f64 = 58.0;
 
 /// Writes the figures, and the picture beside them.
 pub fn write(figures: &Figures, json: &Path) -> Result<()> {
-    let failed = |path: &Path| format!("cannot write {}", path.display());
-    fs::write(json, serde_json::to_string_pretty(figures)? + "\n").with_context(|| failed(json))?;
+    let text = serde_json::to_string_pretty(figures)? + "\n";
+    fs::write(json, text).with_context(|| format!("cannot write {}", json.display()))?;
+    redraw(json)
+}
+
+/// Writes the picture of figures beside them.
+pub fn redraw(json: &Path) -> Result<()> {
+    let text = fs::read_to_string(json).with_context(|| format!("cannot read {}", json.display()))?;
     let svg = json.with_extension("svg");
-    fs::write(&svg, draw(figures)).with_context(|| failed(&svg))
+    fs::write(&svg, draw(&serde_json::from_str(&text)?))
+        .with_context(|| format!("cannot write {}", svg.display()))
 }
 
 /// The picture, for light and dark pages.
