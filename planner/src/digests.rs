@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use distlto_prepare::file_status::FileStatus;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::mutex::lock;
 use distlto_prepare::regular;
@@ -35,42 +36,16 @@ const READ: u64 = 256 << 10;
 /// Runs that an entry is kept for without being asked for.
 const RUNS_KEPT: u8 = 8;
 
-/// The parts of a file's status that distinguish one content from another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Status {
-    size: u64,
-    /// Nanoseconds since 1970.
-    modified: i64,
-    /// Nanoseconds since 1970.
-    changed: i64,
-    inode: u64,
-    device: u64,
-}
-
-impl Status {
-    /// `None` for times that do not fit, which are then never trusted.
-    fn of(metadata: &Metadata) -> Option<Self> {
-        let nanoseconds = |seconds: i64, rest: i64| seconds.checked_mul(1_000_000_000)?.checked_add(rest);
-        Some(Self {
-            size: metadata.size(),
-            modified: nanoseconds(metadata.mtime(), metadata.mtime_nsec())?,
-            changed: nanoseconds(metadata.ctime(), metadata.ctime_nsec())?,
-            inode: metadata.ino(),
-            device: metadata.dev(),
-        })
-    }
-
-    /// Whether the file was at rest at a time, so that any later change shows in its status.
-    fn rests_at(&self, time: i64) -> bool {
-        self.modified.max(self.changed).checked_add(REST).is_some_and(|rest| rest <= time)
-    }
+/// Whether a file was at rest at a time, so that any later change shows in its status.
+fn rests_at(status: FileStatus, time: i64) -> bool {
+    status.youngest().checked_add(REST).is_some_and(|rest| rest <= time)
 }
 
 /// A file's digest and when it holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Remembered {
     /// `None` when the digest is good for this run only.
-    status: Option<Status>,
+    status: Option<FileStatus>,
     digest: Digest,
     /// Runs since the entry was asked for.
     unused: u8,
@@ -80,15 +55,15 @@ struct Remembered {
 #[derive(Debug, Clone, Copy)]
 struct Look {
     /// `None` without a comparable status: not a file, or times that do not fit.
-    status: Option<Status>,
+    status: Option<FileStatus>,
     /// Whether any later change shows in the status.
     rested: bool,
 }
 
 impl Look {
     fn of(metadata: &Metadata, time: i64) -> Self {
-        let status = Status::of(metadata).filter(|_| metadata.is_file());
-        Self { status, rested: status.is_none_or(|status| status.rests_at(time)) }
+        let status = FileStatus::of(metadata).filter(|_| metadata.is_file());
+        Self { status, rested: status.is_none_or(|status| rests_at(status, time)) }
     }
 }
 
@@ -155,7 +130,7 @@ impl FileDigests {
         let Ok(mut entries) = cache::decode(&regular::read(cache).unwrap_or_default()) else { return Ok(0) };
         let all = entries.len();
         entries.retain(|(path, entry)| {
-            std::fs::metadata(root.join(path)).is_ok_and(|found| Status::of(&found) == entry.status)
+            std::fs::metadata(root.join(path)).is_ok_and(|found| FileStatus::of(&found) == entry.status)
         });
         if entries.len() < all {
             write_if_changed(cache, &cache::encode(&entries))?;
@@ -301,7 +276,7 @@ impl FileDigests {
         let full = self.root.join(path);
         if let Some(known) = entry.filter(|entry| entry.status.is_some()) {
             let metadata = std::fs::metadata(&full).map_err(IoError::on("read", &full))?;
-            if Status::of(&metadata) == known.status {
+            if FileStatus::of(&metadata) == known.status {
                 return Ok((known, Look { status: known.status, rested: true }));
             }
         }

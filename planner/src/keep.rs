@@ -5,6 +5,7 @@
 use std::fs;
 use std::path::Path;
 
+use distlto_prepare::file_status::FileStatus;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::names::escape_path;
 use distlto_prepare::regular;
@@ -68,18 +69,16 @@ pub fn shard_at(place: &Path, bytes: &[u8]) -> Result<bool, IoError> {
 /// same tool: a small file is identified by its content. To read all of a compiler's libraries takes longer than to
 /// compile several modules, so large files are identified by their status.
 pub fn fingerprint(file: &Path) -> String {
-    use std::os::unix::fs::MetadataExt;
     const SMALL: u64 = 1 << 20;
-    let Ok(stat) = fs::metadata(file) else { return "gone".to_owned() };
-    let content = (stat.is_file() && stat.size() <= SMALL).then(|| fs::read(file).ok()).flatten();
-    if let Some(content) = content {
-        return format!("content {}", Digest::of(&content));
+    let Ok(found) = fs::metadata(file) else { return "gone".to_owned() };
+    let content = (found.is_file() && found.len() <= SMALL).then(|| fs::read(file).ok()).flatten();
+    match (content, FileStatus::of(&found)) {
+        (Some(content), _) => format!("content {}", Digest::of(&content)),
+        (None, Some(FileStatus { size, modified, changed, inode, .. })) => {
+            format!("size {size} modified {modified} changed {changed} inode {inode}")
+        }
+        (None, None) => "from another age".to_owned(),
     }
-    let nanoseconds = |seconds: i64, rest: i64| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
-    let modified = nanoseconds(stat.mtime(), stat.mtime_nsec());
-    // Nobody sets this one.
-    let changed = nanoseconds(stat.ctime(), stat.ctime_nsec());
-    format!("size {} modified {modified} changed {changed} inode {}", stat.size(), stat.ino())
 }
 
 /// Writes the note on the compiler, so that another compiler under the same name makes every backend run again.

@@ -14,6 +14,7 @@ pub mod damage;
 pub mod digest;
 pub mod error;
 pub mod exit;
+pub mod file_status;
 pub mod frame;
 pub mod input;
 pub mod io_error;

@@ -3,13 +3,13 @@
 //! Does not depend on the purpose of the files.
 
 use std::collections::HashMap;
-use std::fs::{self, Metadata};
-use std::os::unix::fs::MetadataExt;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use distlto_executor::undeclared::GRAIN;
 use distlto_planner::digests::Digest;
+use distlto_prepare::file_status::FileStatus;
 use distlto_prepare::regular;
 use serde::{Deserialize, Serialize};
 
@@ -74,32 +74,10 @@ fn settle(changed: SystemTime) {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileState {
     path: PathBuf,
-    target: Status,
+    target: FileStatus,
     /// Of the path itself, where it is a symbolic link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    link: Option<Status>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-struct Status {
-    size: u64,
-    modified: i128,
-    changed: i128,
-    inode: u64,
-    device: u64,
-}
-
-impl Status {
-    fn of(found: &Metadata) -> Self {
-        let nanoseconds = |seconds: i64, rest: i64| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
-        Self {
-            size: found.size(),
-            modified: nanoseconds(found.mtime(), found.mtime_nsec()),
-            changed: nanoseconds(found.ctime(), found.ctime_nsec()),
-            inode: found.ino(),
-            device: found.dev(),
-        }
-    }
+    link: Option<FileStatus>,
 }
 
 impl FileState {
@@ -107,8 +85,8 @@ impl FileState {
     pub fn of(path: &Path) -> Option<Self> {
         let found = fs::symlink_metadata(path).ok()?;
         let (target, link) = match found.is_symlink() {
-            true => (Status::of(&fs::metadata(path).ok()?), Some(Status::of(&found))),
-            false => (Status::of(&found), None),
+            true => (FileStatus::of(&fs::metadata(path).ok()?)?, Some(FileStatus::of(&found)?)),
+            false => (FileStatus::of(&found)?, None),
         };
         Some(Self { path: path.to_owned(), target, link })
     }
@@ -131,15 +109,15 @@ impl FileState {
     /// When it last changed, by its own times.
     pub fn youngest(&self) -> SystemTime {
         let statuses = self.link.iter().chain([&self.target]);
-        let latest = statuses.map(|status| status.modified.max(status.changed)).max().unwrap_or(0);
+        let latest = statuses.map(FileStatus::youngest).max().unwrap_or(0);
         // Times before 1970 are old enough.
         UNIX_EPOCH + Duration::from_nanos(u64::try_from(latest).unwrap_or(0))
     }
 
     /// Whether a change at `time` or after it would show.
     pub fn is_older_than(&self, time: SystemTime) -> bool {
-        let limit = (time - GRAIN).duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as i128);
-        let old = |status: &Status| status.modified < limit && status.changed < limit;
+        let limit = (time - GRAIN).duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as i64);
+        let old = |status: &FileStatus| status.youngest() < limit;
         old(&self.target) && self.link.as_ref().is_none_or(old)
     }
 }

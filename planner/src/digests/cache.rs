@@ -5,9 +5,10 @@
 //! hash of all before it. Reads no files.
 
 use camino::Utf8PathBuf;
+use distlto_prepare::file_status::FileStatus;
 use distlto_prepare::sealed;
 
-use super::{Digest, Remembered, Status};
+use super::{Digest, Remembered};
 
 const HEADER: &str = "distlto digests 2\n";
 
@@ -53,7 +54,7 @@ fn entry(bytes: &mut &[u8]) -> Option<(Utf8PathBuf, Remembered)> {
     let length = u32::from_le_bytes(take(bytes)?) as usize;
     let (path, rest) = bytes.split_at_checked(length)?;
     *bytes = rest;
-    let status = Status {
+    let status = FileStatus {
         size: u64::from_le_bytes(take(bytes)?),
         modified: i64::from_le_bytes(take(bytes)?),
         changed: i64::from_le_bytes(take(bytes)?),
