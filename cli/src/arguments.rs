@@ -36,11 +36,39 @@ use crate::completions::CompletionsArgs;
 /// Before any other command, as in `distlto ninja` or `distlto clang++ ...`, it runs that command and has the backends of its
 /// ThinLTO links run here. Options come from DISTLTO_LINK_OPTIONS then.
 #[derive(Debug, Parser)]
-#[command(name = "distlto", version, after_help = exit::PASSED_ON, after_long_help = exit::help())]
+#[command(name = "distlto", version, help_template = template(), after_help = exit::PASSED_ON, after_long_help = exit::help())]
 pub struct Cli {
     /// What to do
     #[command(subcommand)]
     pub command: CliCommand,
+}
+
+/// The subcommands by what people do. All others are for build rules.
+const GROUPS: [(&str, &[&str]); 3] = [
+    ("Daily", &["link", "stats", "cache", "config", "doctor", "demo"]),
+    ("Why", &["inspect", "explain", "diff", "report", "verify", "plan"]),
+    ("Servers", &["remote"]),
+];
+
+/// The layout of the help of distlto itself.
+fn template() -> String {
+    let all = CliCommand::augment_subcommands(clap::Command::new("distlto"));
+    let mut text = "{about-with-newline}\n{usage-heading} {usage}\n".to_owned();
+    for (heading, names) in GROUPS {
+        text += &format!("\n{heading}:\n");
+        for command in names.iter().filter_map(|name| all.find_subcommand(name)) {
+            let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+            text += &format!("  {:8} {about}\n", command.get_name());
+        }
+    }
+    let is_named = |name: &str| GROUPS.iter().any(|(_, names)| names.contains(&name));
+    let others =
+        all.get_subcommands().filter(|command| !command.is_hide_set() && !is_named(command.get_name()));
+    let others: Vec<&str> = others.map(clap::Command::get_name).collect();
+    text + &format!(
+        "\nFor build rules (distlto help NAME):\n  {}\n\nOptions:\n{{options}}{{after-help}}",
+        others.join(", ")
+    )
 }
 
 /// The subcommands. Each one's help text is that of its arguments.

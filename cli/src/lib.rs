@@ -1,4 +1,4 @@
-//! The command line of `distlto` as a library, for the program, for the manual pages (`cli/manual`) and for tests.
+//! The command line of `distlto` as a library, for the program, for the manual pages (`cli/examples/manual`) and for tests.
 
 pub mod arguments;
 pub mod cache;

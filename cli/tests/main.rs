@@ -3,6 +3,6 @@
 mod cache;
 mod documents;
 mod manual;
-#[path = "../manual/pages.rs"]
+#[path = "../examples/manual/pages.rs"]
 mod pages;
 mod small_tools;

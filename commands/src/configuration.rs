@@ -9,18 +9,22 @@ pub mod trust;
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::thread;
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command};
+use distlto_executor::cache::store::limits::default_size;
 use distlto_executor::variables::REMOTE_HEADERS;
 use distlto_prepare::exit;
 use distlto_prepare::text::printable;
 use distlto_prepare::write::to_standard_output;
+use distlto_record::progress::text::size;
 use serde::Serialize;
 use serde_json::json;
 
 use crate::link::args::LinkArgs;
 use crate::remote::values::{ChosenServer, UrlText, parse_headers};
+use crate::store::own_cache;
 use file::{ConfigError, Key};
 use trust::{ConfigFiles, ConfigPlaces, Sourced};
 
@@ -70,7 +74,7 @@ pub fn run(args: &ConfigArgs) -> Result<u8, ConfigError> {
     }
     settings.extend(headers(&around, &files));
     settings.sort_by(|one, other| one.option.cmp(&other.option));
-    let text = if args.json { json(&settings) } else { table(&settings) };
+    let text = if args.json { json(&settings) } else { table(&settings, &command) };
     to_standard_output(text.as_bytes()).map_err(ConfigError::from)?;
     Ok(0)
 }
@@ -187,15 +191,32 @@ fn json(settings: &[Setting]) -> String {
     format!("[{}]\n", lines.join(",\n "))
 }
 
+/// The value of an option that nothing sets, as far as it has one.
+fn default_of(option: &Arg) -> Option<String> {
+    let store = || own_cache().map(Path::to_owned);
+    match option.get_long()? {
+        "jobs" => Some(thread::available_parallelism().ok()?.to_string()),
+        "cache" => Some(store()?.display().to_string()),
+        "cache-size" => Some(size(default_size(&store()?))),
+        _ if matches!(option.get_action(), ArgAction::Count) => Some("0".to_owned()),
+        _ => (!option.get_action().takes_values()).then(|| "false".to_owned()),
+    }
+}
+
 /// A line for each option: name, value, origin.
-fn table(settings: &[Setting]) -> String {
-    let widest = |of: fn(&Setting) -> usize| settings.iter().map(of).max().unwrap_or_default().min(40);
-    let names = widest(|setting| setting.option.len());
-    let values = widest(|setting| setting.value.as_deref().map_or(1, str::len));
-    let line = |setting: &Setting| {
+fn table(settings: &[Setting], command: &Command) -> String {
+    let value = |setting: &Setting| {
+        let option = command.get_arguments().find(|option| option.get_long() == Some(&setting.option));
+        let value = setting.value.clone().or_else(|| default_of(option?));
+        printable(&value.unwrap_or_else(|| "-".to_owned())).into_owned()
+    };
+    let rows: Vec<(&Setting, String)> = settings.iter().map(|setting| (setting, value(setting))).collect();
+    let widest = |of: &dyn Fn(&(&Setting, String)) -> usize| rows.iter().map(of).max().unwrap_or(0).min(40);
+    let names = widest(&|(setting, _)| setting.option.len());
+    let values = widest(&|(_, value)| value.len());
+    let line = |(setting, value): &(&Setting, String)| {
         let origin = setting.origin.as_deref().map_or("default".into(), printable);
-        let value = printable(setting.value.as_deref().unwrap_or("-"));
         format!("{:names$}  {value:values$}  {origin}\n", setting.option)
     };
-    settings.iter().map(line).collect()
+    rows.iter().map(line).collect()
 }

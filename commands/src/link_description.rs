@@ -272,9 +272,13 @@ fn places(named: &Utf8Path, folder: Option<&str>) -> Vec<Utf8PathBuf> {
         return vec![named.to_owned()];
     }
     let output = named.as_str().trim_end_matches('/');
-    let record = options::links(folder).map(|folder| Utf8PathBuf::from(store::record_of(output, &folder)));
+    // A program may be named by a symbolic link, as libraries are.
+    let real = named.canonicalize_utf8().ok();
+    let names = [Some(output), real.as_ref().map(|real| real.as_str())];
+    let links = options::links(folder);
+    let record = |name: &str| Some(Utf8PathBuf::from(store::record_of(name, links.as_ref()?)));
     let index = Utf8PathBuf::from(format!("{output}{SUFFIX}"));
-    let mut places: Vec<_> = record.into_iter().chain([index]).collect();
+    let mut places: Vec<_> = names.into_iter().flatten().filter_map(record).chain([index]).collect();
     let written = |place: &Utf8PathBuf| {
         let source = GraphSource::find(place, None).ok()?;
         fs::metadata(source.path()).and_then(|found| found.modified()).ok()

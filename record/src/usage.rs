@@ -232,6 +232,9 @@ impl UsageTotals {
         if spared_us > 0 {
             text.push_str(&format!(" ({} spared)", human_us(spared_us)));
         }
+        if ran + remote > 0 && cached + kept == 0 {
+            text.push_str("; the next build finds their objects");
+        }
         if imports_only > 0 {
             text.push_str(&format!("; {imports_only} ran as imports changed"));
         }

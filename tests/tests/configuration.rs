@@ -209,9 +209,20 @@ fn mistakes_are_found_before_the_link() -> Result<()> {
 fn options_before_a_command_say_where_they_belong() -> Result<()> {
     let place = Place::new("before")?;
     let tip = "the options of a build's links are in DISTLTO_LINK_OPTIONS";
-    for (words, has_tip) in [(&["-v", "make"][..], true), (&["link", "--no-option"], false)] {
+    let behind = "the link command stands behind --: distlto link -- clang++ ...";
+    for (words, tip) in [
+        (&["-v", "make"][..], Some(tip)),
+        (&["link", "clang++", "a.o"], Some(behind)),
+        (&["link", "--no-option", "--", "ld"], None),
+    ] {
         let said = fail(&mut place.ask(words)?)?.1;
-        ensure!(said.contains(tip) == has_tip && said.contains("unexpected argument"), "{words:?}: {said}");
+        ensure!(said.contains("unexpected argument"), "{words:?}: {said}");
+        let is_told = tip.map_or(!said.contains(behind), |tip| said.contains(tip));
+        ensure!(is_told, "{words:?}: {said}");
     }
+    // A mistyped variable is said.
+    let mut link = place.link(&["link", "--"])?;
+    let said = String::from_utf8(succeed(link.env("DISTLTO_REQIRE", "1"))?.stderr)?;
+    ensure!(said.contains("DISTLTO_REQIRE is no variable of distlto"), "{said}");
     Ok(())
 }

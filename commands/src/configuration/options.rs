@@ -29,6 +29,20 @@ pub const VARIABLE: &str = "DISTLTO_LINK_OPTIONS";
 /// The beginning of an option's variable.
 const PREFIX: &str = "DISTLTO_";
 
+/// Variables that are no option of `distlto link`, without their beginning.
+const OTHERS: [&str; 10] = [
+    "CONFIG",
+    "DISTRIBUTE_OPTIONS",
+    "DTLTO_OPTIONS",
+    "HOOK",
+    "IMPORT",
+    "LEDGER",
+    "LINK_OPTIONS",
+    "NOTES_FD",
+    "REMOTE_HEADERS",
+    "SERVICE",
+];
+
 /// A value of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileValue {
@@ -205,10 +219,24 @@ fn with_sources(command: Command, found: Option<&FileOptions>, off: &[Id]) -> Co
     command.mut_subcommands(|below| with_sources(below, found, off))
 }
 
+/// Variables that are named like options and are none: perhaps mistyped.
+fn unknown(names: impl Iterator<Item = String>) -> Vec<String> {
+    let command = LinkArgs::augment_args(Command::new("distlto"));
+    let is_option =
+        |name: &str| command.get_arguments().any(|option| option.get_env().is_some_and(|own| own == name));
+    let is_known = |name: &str| {
+        name.strip_prefix(PREFIX).is_none_or(|rest| rest.starts_with("TEST_") || OTHERS.contains(&rest))
+    };
+    names.filter(|name| !is_known(name) && !is_option(name)).collect()
+}
+
 /// Parses the arguments of a program, with the options of configuration files and of [`VARIABLE`]. What is wrong ends it,
 /// and so does a question that the arguments answer themselves, such as `--help`.
 pub fn parse<P: Parser>(words: Vec<OsString>) -> P {
     let files = || {
+        for name in unknown(std::env::vars_os().filter_map(|(name, _)| name.into_string().ok())) {
+            warn(format_args!("{name} is no variable of distlto; `distlto config` lists the options"));
+        }
         found().unwrap_or_else(|error| {
             exit::print(&error);
             std::process::exit(exit::code_of(&error).into())
@@ -220,15 +248,23 @@ pub fn parse<P: Parser>(words: Vec<OsString>) -> P {
     parsed.unwrap_or_else(|answer| refuse(with_tip(answer, P::command(), &words)))
 }
 
-/// Adds where options of links belong, if they stand before the command of a build.
+/// Adds where options of links belong, if they stand before the command of a build, and how `distlto link` tells its options
+/// from the command.
 fn with_tip(mut answer: clap::Error, mut command: Command, words: &[OsString]) -> clap::Error {
     command.build();
-    let is_option = words.get(1).is_some_and(|word| word.as_encoded_bytes().starts_with(b"-"));
-    if is_option && command.is_allow_external_subcommands_set() && answer.kind() == ErrorKind::UnknownArgument
-    {
-        let tip = format!("the options of a build's links are in {VARIABLE}: {VARIABLE}=-v distlto make");
-        answer.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
-    }
+    let first = words.get(1).map(|word| word.as_encoded_bytes()).unwrap_or_default();
+    let tip = match answer.kind() {
+        ErrorKind::UnknownArgument if first == b"link" && !words.iter().any(|word| word == "--") => {
+            "the link command stands behind --: distlto link -- clang++ ...".to_owned()
+        }
+        ErrorKind::UnknownArgument
+            if first.starts_with(b"-") && command.is_allow_external_subcommands_set() =>
+        {
+            format!("the options of a build's links are in {VARIABLE}: {VARIABLE}=-v distlto make")
+        }
+        _ => return answer,
+    };
+    answer.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     answer
 }
 
@@ -250,4 +286,16 @@ pub fn refuse(answer: clap::Error) -> ! {
         note(format_args!("{VARIABLE} is {}", text.to_string_lossy()));
     }
     exit::refuse(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unknown;
+
+    #[test]
+    fn a_mistyped_variable_is_none() {
+        let names =
+            ["DISTLTO_REQIRE", "DISTLTO_REQUIRE", "DISTLTO_REMOTE_TLS_CA", "DISTLTO_TEST_BIN", "PATH"];
+        assert_eq!(unknown(names.iter().map(ToString::to_string)), ["DISTLTO_REQIRE"]);
+    }
 }
