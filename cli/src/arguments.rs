@@ -43,7 +43,7 @@ pub struct Cli {
     pub command: CliCommand,
 }
 
-/// The subcommands by what people do. All others are for build rules.
+/// The subcommands for people, by their use. All others are for build rules.
 const GROUPS: [(&str, &[&str]); 3] = [
     ("Daily", &["link", "stats", "cache", "config", "doctor", "demo"]),
     ("Why", &["inspect", "explain", "diff", "report", "verify", "plan"]),

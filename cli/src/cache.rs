@@ -41,7 +41,7 @@ pub enum CacheCommand {
     #[command(visible_alias = "show")]
     #[command(after_help = exit::help())]
     Stats {
-        /// Which store.
+        /// The store.
         #[command(flatten)]
         which: Which,
     },
@@ -51,7 +51,7 @@ pub enum CacheCommand {
     /// that nobody has made for 90 days.
     #[command(after_help = exit::help())]
     Prune {
-        /// Which store.
+        /// The store.
         #[command(flatten)]
         which: Which,
         /// Keep at most so many bytes; K, M, G and T stand for powers of 1024
@@ -67,7 +67,7 @@ pub enum CacheCommand {
     /// is 3 if anything was damaged.
     #[command(visible_alias = "check", after_help = exit::help())]
     Verify {
-        /// Which store.
+        /// The store.
         #[command(flatten)]
         which: Which,
         /// Leave damaged files where they are
@@ -79,7 +79,7 @@ pub enum CacheCommand {
     /// A tar file, which is not compressed. Records of links stay where they are.
     #[command(after_help = exit::help())]
     Export {
-        /// Which store.
+        /// The store.
         #[command(flatten)]
         which: Which,
         /// Write at most so many bytes; K, M, G and T stand for powers of 1024
@@ -97,7 +97,7 @@ pub enum CacheCommand {
     /// Each is checked; the exit code is 3 if anything was damaged. Import archives of people alone whom you trust with your programs.
     #[command(after_help = exit::help())]
     Import {
-        /// Which store.
+        /// The store.
         #[command(flatten)]
         which: Which,
         /// The archive; - for standard input
@@ -106,7 +106,7 @@ pub enum CacheCommand {
     },
 }
 
-/// Which store is looked after, and how that is told.
+/// The store, and the form of the output.
 #[derive(Debug, Args)]
 pub struct Which {
     /// The store in this directory

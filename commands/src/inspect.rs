@@ -24,9 +24,9 @@ use crate::link_description::LinkDescription;
 
 /// Say what bounds a link, and whether more workers would help
 ///
-/// And which modules are its hubs, what memory it takes, and what is not ThinLTO. The link is named by its output, its state
-/// directory, a record of a run (STATE/runs/*.json), an index directory of distlto-index, or an action graph in JSON. Times are those
-/// of its recorded runs. After -- it is a link command, whose thin link is performed in a scratch directory.
+/// Also shows the modules that many others import from, memory, and inputs without ThinLTO. Name the link by its output, its state
+/// directory, a record of a run (STATE/runs/*.json), an index directory of distlto-index, or an action graph in JSON. Times come
+/// from its recorded runs. For a link command after --, distlto performs the thin link in a scratch directory.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = exit::help())]
 pub struct InspectArgs {

@@ -5,9 +5,10 @@
 //! checks it. `[remote]` has rules of its own.
 
 use std::any::TypeId;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
@@ -16,6 +17,7 @@ use distlto_planner::response;
 use distlto_planner::words::path_of;
 use distlto_prepare::exit;
 use distlto_prepare::message::note;
+use distlto_prepare::mutex::lock;
 use distlto_prepare::warning::warn;
 
 use super::file::{CheckoutFile, ConfigError, Key, Tables, UserFile};
@@ -25,6 +27,9 @@ use crate::store;
 
 /// Holds options of `distlto link`, quoted as in a response file. They come before those of the command line.
 pub const VARIABLE: &str = "DISTLTO_LINK_OPTIONS";
+
+/// The warnings of this process about files.
+static WARNED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
 /// The beginning of an option's variable.
 const PREFIX: &str = "DISTLTO_";
@@ -84,7 +89,11 @@ pub fn of_files(files: &ConfigFiles) -> Result<FileOptions, ConfigError> {
                 Some(path.as_path()) != user_path && !files.is_trusted && !is_harmless(&key.name);
             if is_ignored {
                 let (path, remedy) = (path.display(), ConfigFiles::declare(path, user_path));
-                warn(format_args!("{path} sets {}, which is ignored; {remedy}", key.name));
+                let text = format!("{path} sets {}, which is ignored; {remedy}", key.name);
+                // A process may read the files more than once.
+                if lock(&WARNED).insert(text.clone()) {
+                    warn(text);
+                }
                 continue;
             }
             found.entry(key.name.clone()).or_insert(value);
@@ -235,7 +244,10 @@ fn unknown(names: impl Iterator<Item = String>) -> Vec<String> {
 pub fn parse<P: Parser>(words: Vec<OsString>) -> P {
     let files = || {
         for name in unknown(std::env::vars_os().filter_map(|(name, _)| name.into_string().ok())) {
-            warn(format_args!("{name} is no variable of distlto; `distlto config` lists the options"));
+            let text = format!("{name} is no variable of distlto; `distlto config` lists the options");
+            if store::is_first(&text) {
+                warn(format_args!("{text} (said once)"));
+            }
         }
         found().unwrap_or_else(|error| {
             exit::print(&error);
@@ -248,8 +260,7 @@ pub fn parse<P: Parser>(words: Vec<OsString>) -> P {
     parsed.unwrap_or_else(|answer| refuse(with_tip(answer, P::command(), &words)))
 }
 
-/// Adds where options of links belong, if they stand before the command of a build, and how `distlto link` tells its options
-/// from the command.
+/// Adds a tip to a refusal: options of a build's links belong into a variable, and the command of `distlto link` behind `--`.
 fn with_tip(mut answer: clap::Error, mut command: Command, words: &[OsString]) -> clap::Error {
     command.build();
     let first = words.get(1).map(|word| word.as_encoded_bytes()).unwrap_or_default();

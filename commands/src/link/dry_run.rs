@@ -92,7 +92,7 @@ impl DryRunLink<'_> {
             .iter()
             .zip(&times)
             .map(|(action, &cpu_us)| {
-                // A first link in two steps is planned in a scratch directory.
+                // A dry run has a scratch directory in the place of the state.
                 let label = action.label.replacen(self.state, self.earlier, 1);
                 WouldRun {
                     label,

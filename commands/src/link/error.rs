@@ -134,7 +134,7 @@ pub enum LinkError {
     Interrupted { exit_code: u8 },
 }
 
-/// Steps whose errors pass through.
+/// Makes a [`LinkError`] of the error of a step, unchanged.
 macro_rules! steps {
     ($($error:ty),*) => {
         $(impl From<$error> for LinkError {

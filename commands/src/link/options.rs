@@ -28,7 +28,7 @@ pub struct LinkOptions {
     pub graph: Option<PathBuf>,
     /// Whether cargo builds without settings of ours.
     pub plain: bool,
-    /// Whether the command was given without `link`: a person reads what it prints.
+    /// Whether the user gave the command without `link`, and reads its output.
     pub is_short_form: bool,
     /// Whether to report the backends that would run, and to run none.
     pub dry_run: bool,

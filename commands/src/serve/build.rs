@@ -1,4 +1,4 @@
-//! The context of a command whose links are served: its settings, and what its processes have done so far.
+//! The context of a served command: its settings, and the progress of its processes.
 //!
 //! Does not answer processes.
 
@@ -83,7 +83,7 @@ impl ServicePlace {
     }
 }
 
-/// A command whose links are served.
+/// A served command.
 pub struct Build<'a> {
     /// The user's command.
     pub command: &'a [Word],
@@ -114,7 +114,7 @@ pub struct Build<'a> {
     made_folders: AtomicUsize,
 }
 
-/// What the processes of a command have done so far.
+/// The progress of a command's processes.
 #[derive(Default)]
 pub struct Seen {
     /// Whether one of them was a linker.

@@ -90,29 +90,9 @@ pub struct LinkStart<'b> {
 }
 
 impl<'b> Link<'b> {
-    /// Opens a link with this state. `reporter` is its own in a build of many.
+    /// Opens a link with this state. In a dry run that is a temporary one, beside the state of the last link. `reporter` is
+    /// the link's own in a build of many.
     pub fn open(
-        build: &'b Build<'b>,
-        start: LinkStart<'b>,
-        state: LinkState,
-        reporter: Arc<Reporter>,
-    ) -> Result<Self, LinkError> {
-        start.request.record_names(&reporter);
-        Self::with_states(build, start, (state, None), reporter)
-    }
-
-    /// The same for a dry run, which changes nothing: `state` is a temporary one, `earlier` that of the last link.
-    pub fn preview(
-        build: &'b Build<'b>,
-        start: LinkStart<'b>,
-        state: LinkState,
-        earlier: Option<LinkState>,
-    ) -> Result<Self, LinkError> {
-        let reporter = Arc::clone(&build.reporter);
-        Self::with_states(build, start, (state, earlier), reporter)
-    }
-
-    fn with_states(
         build: &'b Build<'b>,
         start: LinkStart<'b>,
         (state, earlier_state): (LinkState, Option<LinkState>),

@@ -41,10 +41,12 @@ impl<'b> Service<'b> {
         let build = self.build;
         let is_single = build.single.is_some() && build.single.as_deref() == record;
         let reporter = if is_single { Arc::clone(&build.reporter) } else { build.link_reporter()? };
+        start.request.record_names(&reporter);
         let (process, output) = (Arc::clone(&start.process), start.request.command.line.output().to_owned());
         let previous = PreviousProgram::of(&process.directory.join(&output), Path::new(state.directory()));
         let jobs = if is_distributed { Some(hand_over(connection, &mut start)) } else { None };
-        let opened = jobs.transpose().and_then(|jobs| Ok((Link::open(build, start, state, reporter)?, jobs)));
+        let opened =
+            jobs.transpose().and_then(|jobs| Ok((Link::open(build, start, (state, None), reporter)?, jobs)));
         // The linker goes on by itself. What its driver leaves of the program shows when the command ends.
         let give_up = |previous: Option<PreviousProgram>, notes| {
             build.seen().previous.extend(previous);

@@ -6,6 +6,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::sync::Arc;
 
 use distlto_planner::dtlto::temporaries::is_temporary;
 use distlto_planner::link_command::LinkCommand;
@@ -54,7 +55,8 @@ impl<'b> Build<'b> {
             Shown::Shards(thin_link(linker, &mut start)?, kept)
         };
         let state = LinkState::open_or_scratch(None)?;
-        if preview::report(&Link::preview(self, start, state, earlier)?, shown)? {
+        let link = Link::open(self, start, (state, earlier), Arc::clone(&self.reporter))?;
+        if preview::report(&link, shown)? {
             self.seen().is_previewed = true;
         }
         Ok(())
