@@ -19,6 +19,7 @@ use distlto_prepare::io_error::IoError;
 use distlto_prepare::prune::PruneReport;
 use distlto_prepare::warning::warn;
 use distlto_prepare::write::{place as place_file, to_standard_output};
+use distlto_record::progress::text::{counted, size};
 use miette::{Diagnostic, Report};
 use serde_json::{Value, json};
 use thiserror::Error;
@@ -211,11 +212,17 @@ fn tell(what: &str, directory: &Path, done: &Transferred, as_json: bool) -> Resu
         value[what] = json!({ "files": files, "bytes": bytes, "present": present, "bad": bad });
         format!("{value}\n")
     } else {
-        let present = if *present > 0 { format!("; {present} files were there") } else { String::new() };
-        format!("cache {}\n  {what} {files} files, {bytes} bytes{present}\n", directory.display())
+        let there = counted(*present, "file");
+        let present = if *present > 0 { format!("; {there} had been there") } else { String::new() };
+        format!("cache {}\n  {what} {}{present}\n", directory.display(), amount(*files, *bytes))
     };
     to_standard_output(text.as_bytes())?;
     Ok(if bad.is_empty() { 0 } else { exit::BAD_INPUT })
+}
+
+/// `3 files, 12 MiB`.
+fn amount(files: impl TryInto<u64>, bytes: u64) -> String {
+    format!("{}, {}", counted(files, "file"), size(bytes))
 }
 
 fn name(cache: &Cache) -> String {
@@ -228,9 +235,9 @@ fn stats(cache: &Cache, text: &mut String) -> Result<Value, Report> {
         text.push_str(&format!("  {name:<10}{value}\n"));
     };
     text.push_str(&format!("{}\n", name(cache)));
-    line(text, "results", &held.records);
-    line(text, "files", &format!("{}, {} bytes", held.blobs, held.bytes));
-    line(text, "on disk", &format!("{} bytes", held.disk));
+    line(text, "objects", &held.records);
+    line(text, "content", &amount(held.blobs, held.bytes));
+    line(text, "on disk", &size(held.disk));
     let seconds = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     for (name, time) in [("oldest", held.oldest), ("newest", held.newest)] {
         if let Some(time) = time {
@@ -238,7 +245,7 @@ fn stats(cache: &Cache, text: &mut String) -> Result<Value, Report> {
         }
     }
     let (links, bytes) = LinkState::held(&cache.directory().join(store::LINKS));
-    line(text, "links", &format!("{links} records, {bytes} bytes"));
+    line(text, "links", &format!("{}, {}", counted(links, "record"), size(bytes)));
     let mut value = json!({
         "directory": cache.directory().display().to_string(),
         "records": held.records,
@@ -252,7 +259,7 @@ fn stats(cache: &Cache, text: &mut String) -> Result<Value, Report> {
     if let Some(usage) = cache.usage() {
         line(text, "hits", &format!("{} of {}", usage.hits, usage.hits.saturating_add(usage.misses)));
         line(text, "stored", &usage.stored);
-        line(text, "removed", &format!("{} files, by its limits", usage.removed));
+        line(text, "removed", &format!("{}, by its limits", counted(usage.removed, "file")));
         for (name, count) in [
             ("hits", usage.hits),
             ("misses", usage.misses),
@@ -270,17 +277,19 @@ fn prune(cache: &Cache, limits: CacheLimits, text: &mut String) -> Result<Value,
     let report = cache.prune(limits)?;
     let PruneReport { removed_files, removed_bytes, kept_files, kept_bytes, temporaries } = report;
     text.push_str(&format!(
-        "{}\n  removed {removed_files} files, {removed_bytes} bytes\n  kept {kept_files} files, {kept_bytes} bytes\n",
+        "{}\n  removed {}\n  kept {}\n",
         name(cache),
+        amount(removed_files, removed_bytes),
+        amount(kept_files, kept_bytes),
     ));
     let links = cache.directory().join(store::LINKS);
     let links = LinkState::prune(&links, limits.age.unwrap_or(KEPT))?;
     if links > 0 {
-        text.push_str(&format!("  removed the records of {links} links\n"));
+        text.push_str(&format!("  removed the records of {}\n", counted(links, "link")));
     }
     let forgotten = Compilers::prune(cache.directory())?;
     if forgotten > 0 {
-        text.push_str(&format!("  forgot {forgotten} files of compilers that are gone\n"));
+        text.push_str(&format!("  forgot {} of compilers that are gone\n", counted(forgotten, "file")));
     }
     Ok(json!({
         "directory": cache.directory().display().to_string(),
@@ -309,9 +318,10 @@ fn verified(name: &str, report: &CheckReport, text: &mut String) -> Value {
         text.push_str(&format!("  {}: {}\n", bad.path.display(), bad.problem));
     }
     let (files, bytes, bad) = (report.files, report.bytes, report.bad.len());
-    text.push_str(&format!("  {files} files, {bytes} bytes: {bad} damaged, {} removed\n", report.removed));
+    text.push_str(&format!("  {}: {bad} damaged, {} removed\n", amount(files, bytes), report.removed));
     if report.incomplete > 0 {
-        text.push_str(&format!("  {} results whose files had been pruned\n", report.incomplete));
+        let incomplete = counted(report.incomplete, "object");
+        text.push_str(&format!("  {incomplete} whose files had been pruned\n"));
     }
     let bad = report
         .bad

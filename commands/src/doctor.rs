@@ -105,9 +105,9 @@ impl Doctor<'_> {
     fn finish(mut self) -> Result<u8, IoError> {
         let wrong = self.report.count_wrong();
         let verdict = match (self.code, wrong) {
-            (0, 0) => "links by distlto can work here".to_owned(),
-            (0, wrong) => format!("links by distlto can work here, and {}", is_wrong(wrong)),
-            (_, wrong) => format!("links by distlto cannot work here: {}", is_wrong(wrong)),
+            (0, 0) => "yes: links by distlto can work here".to_owned(),
+            (0, wrong) => format!("yes: links by distlto can work here, but {}", is_wrong(wrong)),
+            (_, wrong) => format!("no: links by distlto cannot work here: {}", is_wrong(wrong)),
         };
         let code = self.code;
         let last = match self.report.kept() {
@@ -116,7 +116,7 @@ impl Doctor<'_> {
                 json!({ "version": 1, "code": code, "verdict": verdict, "findings": findings }).to_string()
             }
         };
-        self.report.end(&last)?;
+        self.report.end(&last, code == 0)?;
         Ok(code)
     }
 }

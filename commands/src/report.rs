@@ -3,6 +3,10 @@
 //! The output of other programs is printed as plain text, even with control characters in it. Does not depend on the
 //! subject of the check.
 
+use std::io;
+
+use anstream::{AutoStream, ColorChoice};
+use clap::builder::styling::AnsiColor;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::text::printable;
 use distlto_prepare::write::to_standard_output;
@@ -87,10 +91,15 @@ impl CheckedSentences {
         }
     }
 
-    /// Prints the verdict. The error is why not all of the sentences could be printed.
-    pub fn end(mut self, verdict: &str) -> Result<(), IoError> {
-        self.print(verdict);
-        self.unprinted.map_or(Ok(()), Err)
+    /// Prints the verdict, in colour on a terminal. The error is why not all of the sentences could be printed.
+    pub fn end(self, verdict: &str, is_good: bool) -> Result<(), IoError> {
+        let colour = if is_good { AnsiColor::Green } else { AnsiColor::Red }.on_default().bold();
+        let (on, off) = match AutoStream::choice(&io::stdout()) {
+            ColorChoice::Never => (String::new(), String::new()),
+            _ => (colour.render().to_string(), colour.render_reset().to_string()),
+        };
+        let printed = to_standard_output(format!("{on}{}{off}\n", printable(verdict)).as_bytes());
+        self.unprinted.map_or(printed, Err)
     }
 
     /// The exit code, after a verdict that follows from the sentences alone.
@@ -100,7 +109,7 @@ impl CheckedSentences {
             0 => "everything can be used as it is configured".to_owned(),
             wrong => is_wrong(wrong),
         };
-        self.end(&verdict)?;
+        self.end(&verdict, wrong == 0)?;
         Ok(u8::from(wrong > 0))
     }
 

@@ -52,6 +52,17 @@ fn named() -> Option<PathBuf> {
     Some(set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")))?.join("distlto"))
 }
 
+/// Why there is no store in the user's own cache folder.
+pub fn lack() -> String {
+    let Some(place) = named() else {
+        return "neither HOME nor XDG_CACHE_HOME names a folder".to_owned();
+    };
+    match private::claim(&place, Reach::Whole) {
+        Err(exposed) => exposed.of(&place),
+        Ok(()) => format!("{} cannot be used", place.display()),
+    }
+}
+
 fn claimed(place: PathBuf) -> Option<PathBuf> {
     match private::claim(&place, Reach::Whole) {
         Ok(()) => Some(place),

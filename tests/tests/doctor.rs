@@ -98,7 +98,7 @@ fn installed_tools_work_and_programs_read_the_same() -> Result<()> {
     let version = format!("LLD {}.", place.folder.toolchain.version);
     let asks = match place.folder.toolchain.version >= 15 {
         true => ("ok", "it asks distlto for its objects"),
-        false => ("note", "links by it are left to it"),
+        false => ("WRONG", "it cannot ask for objects"),
     };
     let sentences = [
         ("ok", version.as_str()),
@@ -106,7 +106,7 @@ fn installed_tools_work_and_programs_read_the_same() -> Result<()> {
         ("ok", "do a ThinLTO link of some lines together"),
         ("ok", "is loaded into linkers"),
         ("note", "no make, Ninja or cargo with job slots runs this"),
-        ("links by distlto can work here", ""),
+        ("yes: links by distlto can work here", ""),
     ];
     // Links of other tests come and go.
     let doctor = |words: &[&str]| -> Result<Command> {
@@ -127,7 +127,7 @@ fn installed_tools_work_and_programs_read_the_same() -> Result<()> {
         let sentence = finding["sentence"].as_str().context("a sentence")?;
         ensure!(of_text.contains(sentence), "{sentence}\n{of_text}");
     }
-    ensure!(json["code"] == 0 && json["verdict"] == "links by distlto can work here", "{json}");
+    ensure!(json["code"] == 0 && json["verdict"] == "yes: links by distlto can work here", "{json}");
     Ok(())
 }
 
@@ -144,7 +144,7 @@ fn without_a_command_the_newest_version_is_looked_at() -> Result<()> {
         symlink(system_tool("false")?, place.path.join(format!("{tool}-{version}-rc1")))?;
     }
     let found = format!("ld.lld-{version} is ");
-    let can = ("links by distlto can work here", "");
+    let can = ("yes: links by distlto can work here", "");
     expect(&mut place.distlto(&["doctor"])?, 0, &[("ok", &found), can])?;
     Ok(())
 }
@@ -152,7 +152,7 @@ fn without_a_command_the_newest_version_is_looked_at() -> Result<()> {
 #[test]
 fn what_is_missing_is_named_and_is_the_exit_code() -> Result<()> {
     let place = Place::create("missing", &["clang"])?;
-    let cannot = ("links by distlto cannot work here", "");
+    let cannot = ("no: links by distlto cannot work here", "");
     expect(&mut place.distlto(&["doctor"])?, 7, &[("WRONG", "ld.lld is missing"), cannot])?;
     let lld = place.folder.toolchain.tool("ld.lld")?;
     let lld = lld.to_str().context("UTF-8")?;
@@ -185,7 +185,7 @@ fn places_that_cannot_be_used_are_told_apart() -> Result<()> {
     let mut command = place.distlto(&["doctor", "--state", "file/states"])?;
     expect(&mut command, 4, &[("WRONG", "file/states cannot be written")])?;
     let mut command = place.distlto(&["doctor", "--cache", "cache", "--state", "states"])?;
-    expect(&mut command, 0, &[("ok", "cache holds no results"), ("ok", "states can be made")])?;
+    expect(&mut command, 0, &[("ok", "cache holds no objects"), ("ok", "states can be made")])?;
     ensure!(!place.folder.path.join("cache").exists() && !place.folder.path.join("states").exists(), "made");
     place.compile(&["-flto=thin"])?;
     let clang = place.folder.toolchain.tool("clang")?;
@@ -194,7 +194,7 @@ fn places_that_cannot_be_used_are_told_apart() -> Result<()> {
     succeed(&mut place.distlto(&[&["link", "--cache", "cache"][..], &link].concat())?)?;
     let mut command = place.distlto(&[&["doctor", "--cache", "cache"][..], &link].concat())?;
     let sentences = [
-        ("ok", "cache holds 2 results"),
+        ("ok", "cache holds 2 objects"),
         ("ok", "cache/links-v1/program-"),
         ("ok", "the linker loads 2 ThinLTO modules"),
     ];
@@ -227,11 +227,10 @@ fn links_without_thinlto_say_so_when_asked() -> Result<()> {
     let place = Place::create("verbose", &["clang", "ld.lld"])?;
     let clang = place.folder.toolchain.tool("clang")?;
     let clang = clang.to_str().context("UTF-8")?;
-    let served = match place.folder.toolchain.version >= 15 {
-        true => "no input is ThinLTO bitcode (compile with -flto=thin): the linker",
-        false => "no linker that can be asked",
-    };
-    for flags in [&["-flto"][..], &[]] {
+    for (flags, served) in [
+        (&["-flto"][..], "its bitcode is of full LTO (compile with -flto=thin): the linker"),
+        (&[], "no input is ThinLTO bitcode (compile with -flto=thin): the linker"),
+    ] {
         place.compile(flags)?;
         for (options, expected) in [(&[][..], served), (&["--plain-shards"], served)] {
             let command = ["--", clang, "-fuse-ld=lld", "main.o", "f.o", "-o", "program"];

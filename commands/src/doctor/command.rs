@@ -43,7 +43,7 @@ impl Doctor<'_> {
                 self.fatal(
                     TOOL,
                     &format!(
-                        "it links by {linker}, and bitcode is linked by ld.lld alone: add -fuse-ld=lld to its flags"
+                        "it links by {linker}, and only lld asks for objects: add -fuse-ld=lld to its flags"
                     ),
                 );
                 None
@@ -111,7 +111,9 @@ impl Doctor<'_> {
                 self.report
                     .note(&format!("its thin link ended with exit code {code}: are all its inputs there?"));
             }
-            Err(error @ LinkError::LeftAlone { .. }) => self.report.note(&error.to_string()),
+            Err(LinkError::LeftAlone { why, .. }) => {
+                self.report.note(&format!("its linker links by itself: {why}"))
+            }
             Err(error) => self.fails("its linker cannot be asked", &error),
         }
     }

@@ -7,7 +7,7 @@ use std::fs;
 use distlto_executor::ledger::holding::Holding;
 use distlto_executor::ledger::{Ledger, LedgerError, place};
 use distlto_prepare::text::printable;
-use distlto_record::progress::text::size;
+use distlto_record::progress::text::{counted, size};
 
 use super::Doctor;
 
@@ -53,7 +53,11 @@ fn sentence(holding: &Holding) -> String {
     if let Some(command) = command_line(holding.process) {
         text.push_str(&format!(" ({command})"));
     }
-    text.push_str(&format!(" runs {} jobs, which take {}", holding.slots, size(holding.memory)));
+    text.push_str(&format!(
+        " runs {} with {} of memory",
+        counted(holding.slots, "job"),
+        size(holding.memory)
+    ));
     if holding.beside > 0 {
         text.push_str(&format!(", for a linker that holds {}", size(holding.beside)));
     }

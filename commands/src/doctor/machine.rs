@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use distlto_executor::schedule::memory::{Limit, Memory, System};
 use distlto_executor::schedule::tokens::{JobSlots, Unusable};
-use distlto_record::progress::text::size;
+use distlto_record::progress::text::{counted, size};
 
 use super::Doctor;
 
@@ -51,7 +51,7 @@ impl Doctor<'_> {
                 .report
                 .note("the system does not say how many there are: jobs run one by one (-j N)");
         };
-        self.report.good(&format!("{jobs} jobs run at once (-j says otherwise)"));
+        self.report.good(&format!("at most {} at once (-j says otherwise)", counted(jobs, "job")));
         let allowed = rustix::thread::sched_getaffinity(None).map(|set| set.count() as usize);
         if let Some(allowed) = allowed.ok().filter(|&allowed| allowed > jobs) {
             self.report.note(&format!("a control group's quota leaves {jobs} of {allowed} processors"));

@@ -10,9 +10,10 @@ use distlto_executor::cache::store::{Cache, CacheLimits};
 use distlto_planner::link_command::LinkCommand;
 use distlto_planner::state;
 use distlto_prepare::private::{self, Exposed, Reach};
-use distlto_record::progress::text::size;
+use distlto_record::progress::text::{counted, size};
 
 use super::Doctor;
+use crate::store;
 
 /// The exit code for `distlto::io`.
 const IO: u8 = 4;
@@ -28,9 +29,10 @@ impl Doctor<'_> {
 
     fn state(&mut self, link: Option<&LinkCommand>) {
         let Some(folder) = self.args.cache.links(self.args.state.as_deref()) else {
-            return self.report.note(
-                "nothing is kept of links: neither HOME nor XDG_CACHE_HOME names a place (DISTLTO_CACHE and DISTLTO_STATE do too)",
-            );
+            let lack = store::lack();
+            return self.report.note(&format!(
+                "nothing is kept of links: {lack} (DISTLTO_CACHE and DISTLTO_STATE name other places)"
+            ));
         };
         let place = PathBuf::from(
             link.map_or_else(|| folder.clone(), |link| state::directory(link.line.output(), &folder)),
@@ -52,8 +54,12 @@ impl Doctor<'_> {
     }
 
     fn cache(&mut self) {
-        let Some(directory) = self.args.cache.directory() else {
-            return self.report.note("no cache of results is used: --cache and DISTLTO_CACHE name one");
+        let named = self.args.cache.directory().map(Path::to_owned);
+        let Some(directory) = &named.or_else(|| store::own_cache().map(Path::to_owned)) else {
+            let lack = store::lack();
+            return self
+                .report
+                .note(&format!("no objects are kept: {lack} (DISTLTO_CACHE names another place)"));
         };
         let shown = directory.display();
         if !self.args.cache.cache_shared
@@ -71,8 +77,8 @@ impl Doctor<'_> {
             (Ok(cache), writable) => {
                 match cache.holdings() {
                     Ok(held) => self.report.good(&format!(
-                        "{shown} holds {} results, {} on disk",
-                        held.records,
+                        "{shown} holds {}, {} on disk",
+                        counted(held.records, "object"),
                         size(held.disk)
                     )),
                     Err(error) => self.report.failed(&format!("{shown} cannot be looked at"), &error),
@@ -83,7 +89,7 @@ impl Doctor<'_> {
             }
             // A directory that is no cache yet, or one of another version, gets a folder of this version.
             (Err(_), Ok(())) => {
-                self.report.good(&format!("{shown} holds no results of this version yet, and can"));
+                self.report.good(&format!("{shown} holds no objects of this version yet, and can"));
             }
             (Err(_), Err(error)) => {
                 self.report.wrong(&format!("{shown} cannot be used, and links go without: {error}"));

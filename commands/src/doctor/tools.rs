@@ -26,7 +26,9 @@ impl Doctor<'_> {
         let runner = ToolRunner { spawner: &spawner, cancel: self.cancel, directory: None };
         let linker = link.filter(|link| self.linker(link, is_given, &runner));
         self.report.about("compiler");
-        let compiler = self.compiler(link, &runner);
+        // The driver of a link by another linker is not known to be one.
+        let is_known = link.is_some() || !is_given || self.args.compiler.is_some();
+        let compiler = if is_known { self.compiler(link, &runner) } else { self.driver(&runner) };
         if let (Some(link), Some(compiler)) = (linker, &compiler) {
             let thin_link = "--plugin-opt=thinlto-index-only";
             let trial = Trial::new(compiler, &link.linker, thin_link, &spawner, self.cancel);
@@ -70,8 +72,8 @@ impl Doctor<'_> {
                 self.report.note("it is a script: a linker that it runs asks")
             }
             Ok(false) => {
-                self.report
-                    .note("it is older than version 15: links by it are left to it (docs/reference.md)");
+                let sentence = "it cannot ask for objects, and links by itself: install lld 15 or later";
+                self.fatal(TOOL, sentence);
             }
             Err(error) => {
                 self.fails("it cannot be read", &IoError::on("read", &file)(error));
@@ -79,6 +81,12 @@ impl Doctor<'_> {
             }
         }
         true
+    }
+
+    /// The program of a command without lld, if it is clang.
+    fn driver(&mut self, runner: &dyn Runner) -> Option<String> {
+        let name = self.args.command.first()?.to_string_lossy().into_owned();
+        self.version(&[word_of(name.clone().into())], runner).map(|_| name)
     }
 
     /// The compiler for the backends, if it works.

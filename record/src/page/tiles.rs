@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::action::{ActionRecord, ActionStatus};
 use crate::inspect::{Inspection, linker_time};
-use crate::progress::text::human_us;
+use crate::progress::text::{counted, human_us};
 use crate::report::Origin;
 use crate::report::summary::Summary;
 use crate::run::RunRecord;
@@ -71,9 +71,10 @@ fn backends(run: &RunRecord, summary: &Summary, modules: usize) -> Tile {
     };
     let detail = match (summary.failed, summary.efficiency) {
         (0, Some(part)) => {
-            format!("{} jobs, {:.0} % of the best possible", summary.jobs, (part * 100.0).floor())
+            let jobs = counted(summary.jobs, "job");
+            format!("{jobs}, {:.0} % of the best possible", (part * 100.0).floor())
         }
-        (0, None) => run.jobs.map_or_else(String::new, |jobs| format!("{jobs} jobs")),
+        (0, None) => run.jobs.map_or_else(String::new, |jobs| counted(jobs, "job")),
         (failed, _) => format!("{failed} failed"),
     };
     tile("backends run", format!("{} of {modules}", summary.ran), on_engine + &detail)

@@ -192,9 +192,9 @@ impl Summary {
                 held => format!(" with the jobs that others left; they held {held:.1}"),
             };
             lines.push(format!(
-                "  {} of work on {} jobs in {}: {:.0} % of the best possible{held}",
+                "  {} of work on {} in {}: {:.0} % of the best possible{held}",
                 human(self.work),
-                self.jobs,
+                counted(self.jobs, "job"),
                 human(self.makespan),
                 (efficiency * 100.0).floor()
             ));
@@ -233,7 +233,7 @@ impl Expensive {
         let imports = match (imports.is_empty(), more) {
             (true, _) => String::new(),
             (_, 0) => format!("  imports {total} instructions: {}", imports.join(", ")),
-            _ => format!("  imports {total} instructions: {}, {more} modules more", imports.join(", ")),
+            _ => format!("  imports {total} instructions: {}, and from {more} more", imports.join(", ")),
         };
         format!("    {:>8}  {}{imports}", human(self.wall), printable(&self.label))
     }
