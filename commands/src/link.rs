@@ -17,7 +17,7 @@ pub mod state;
 pub(crate) mod unchanged;
 
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, IsTerminal};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -151,8 +151,20 @@ fn conclude(build: &Build<'_>, end: CommandEnd, is_build: bool) -> Result<u8, Li
             "the command has run no linker that can be asked, such as ld.lld 15 or later",
         ));
     }
-    if is_build || build.options.is_short_form && build.has_passed_through() {
-        build.print_usage();
+    let is_idle = !seen.native.is_empty() && io::stderr().is_terminal();
+    let is_printed = || build.has_passed_through() || build.keeps_nothing() || is_idle;
+    let printed = match is_build || build.options.is_short_form && is_printed() {
+        true => build.print_usage(&seen.native),
+        false => Ok(()),
+    };
+    if let (Some(lld), true) = (&seen.hidden_lld, code != 0) {
+        note(format_args!(
+            "gcc -fuse-ld=lld looks for ld.lld, and PATH has none: put a symbolic link ld.lld to {} there, or use clang",
+            lld.display()
+        ));
+    }
+    if code == 0 {
+        printed?;
     }
     if let Some(error @ LinkError::NotServed { .. }) = seen.error {
         return Err(error);

@@ -31,6 +31,7 @@ use crate::configuration::options;
 use crate::link::lock::{Activity, activity};
 use crate::link::unchanged::changed_outputs;
 use crate::plan::{GraphSource, PlanCommandError};
+use crate::stats;
 use crate::store;
 pub use error::LinkDescriptionError;
 use files::Listing;
@@ -272,9 +273,11 @@ fn places(named: &Utf8Path, folder: Option<&str>) -> Vec<Utf8PathBuf> {
         return vec![named.to_owned()];
     }
     let output = named.as_str().trim_end_matches('/');
-    // A program may be named by a symbolic link, as libraries are.
+    // A program may be named by a symbolic link, as libraries are, or by a hard link.
     let real = named.canonicalize_utf8().ok();
-    let names = [Some(output), real.as_ref().map(|real| real.as_str())];
+    let same = stats::linked_as(named.as_std_path()).and_then(|same| Utf8PathBuf::from_path_buf(same).ok());
+    let names =
+        [Some(output), real.as_ref().map(|real| real.as_str()), same.as_ref().map(|same| same.as_str())];
     let links = options::links(folder);
     let record = |name: &str| Some(Utf8PathBuf::from(store::record_of(name, links.as_ref()?)));
     let index = Utf8PathBuf::from(format!("{output}{SUFFIX}"));

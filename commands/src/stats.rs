@@ -3,7 +3,9 @@
 //! Each link appends a line to a file in the user's cache folder. A link never fails because of it. The numbers are
 //! defined in [`distlto_record::usage`].
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -94,6 +96,16 @@ pub fn history(runs: &[RunRecord]) -> Vec<LinkUsage> {
     links.sort_by_key(|link| link.begun_ms);
     links.dedup_by_key(|link| link.begun_ms);
     links
+}
+
+/// The output of a link that is the same file as this one: cargo makes a hard link to each program, and names that.
+pub fn linked_as(path: &Path) -> Option<PathBuf> {
+    let identity =
+        |path: &Path| fs::metadata(path).ok().map(|found| (found.dev(), found.ino(), found.nlink()));
+    let named = identity(path).filter(|(.., links)| *links > 1)?;
+    let links = JsonLines::new(&own_cache()?.join(FILE), HEADER).read::<LinkUsage>();
+    let places: BTreeSet<PathBuf> = links.iter().map(LinkUsage::place).collect();
+    places.into_iter().find(|place| place != path && identity(place) == Some(named))
 }
 
 /// A link of this command that leaves no record: which output, and when.

@@ -228,12 +228,11 @@ impl UsageTotals {
         if remote > 0 {
             text.push_str(&format!(", {remote} of them on the engine"));
         }
-        text.push_str(&format!(", {} found", counted(cached + kept, "object")));
+        if cached + kept > 0 {
+            text.push_str(&format!(", {} found", counted(cached + kept, "object")));
+        }
         if spared_us > 0 {
             text.push_str(&format!(" ({} spared)", human_us(spared_us)));
-        }
-        if ran + remote > 0 && cached + kept == 0 {
-            text.push_str("; the next build finds their objects");
         }
         if imports_only > 0 {
             text.push_str(&format!("; {imports_only} ran as imports changed"));
@@ -246,7 +245,7 @@ impl UsageTotals {
         }
         if self.unoptimised > 0 {
             text.push_str(&format!(
-                "; {} of -O0 modules, which import nothing",
+                "; {} of -O0 modules, which import nothing: compile with -O2",
                 counted(self.unoptimised, "link")
             ));
         }

@@ -22,6 +22,7 @@ mod ends;
 mod engines;
 mod examples;
 mod fail_closed;
+mod faults;
 mod formats;
 mod incremental;
 mod install;

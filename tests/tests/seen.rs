@@ -389,7 +389,7 @@ fn what_cannot_be_looked_at_is_an_error_that_says_why() -> Result<()> {
     for (words, expected) in [
         (&["inspect", "nowhere"][..], "links-v1/nowhere-"),
         (&["inspect", "none.json"], "is no run record"),
-        (&["inspect", "empty"], "is nothing that a link left"),
+        (&["inspect", "empty"], "there is no record of a link of empty"),
         (&["inspect", "tools"], "holds neither"),
         (&["explain", "program", "zzz.o"], "is called zzz.o"),
         (&["explain", "program", "o"], "there is "),

@@ -91,10 +91,10 @@ fn links_are_counted_over_all_builds() -> Result<()> {
 fn a_link_with_bitcode_that_is_not_served_says_so_and_can_be_refused() -> Result<()> {
     let folder = project("required")?;
     for (target, why) in [
-        ("full", "no input is ThinLTO bitcode (compile with -flto=thin)"),
+        ("full", "its bitcode is of full LTO (compile with -flto=thin)"),
         (
             "foreign",
-            "x86_64-linux-gnu-ld.bfd cannot ask for objects; link with -fuse-ld=lld, lld 15 or later",
+            "/usr/bin/x86_64-linux-gnu-ld.bfd cannot ask for objects; link with -fuse-ld=lld, lld 15 or later",
         ),
         ("alone", "--reproduce asks for output that a linker writes only when it is alone"),
     ] {

@@ -260,7 +260,8 @@ pub fn parse<P: Parser>(words: Vec<OsString>) -> P {
     parsed.unwrap_or_else(|answer| refuse(with_tip(answer, P::command(), &words)))
 }
 
-/// Adds a tip to a refusal: options of a build's links belong into a variable, and the command of `distlto link` behind `--`.
+/// Adds a tip to a refusal: options of a build's links belong into a variable, the command of `distlto link` behind `--`, and
+/// a wrong value may be a variable's.
 fn with_tip(mut answer: clap::Error, mut command: Command, words: &[OsString]) -> clap::Error {
     command.build();
     let first = words.get(1).map(|word| word.as_encoded_bytes()).unwrap_or_default();
@@ -273,10 +274,28 @@ fn with_tip(mut answer: clap::Error, mut command: Command, words: &[OsString]) -
         {
             format!("the options of a build's links are in {VARIABLE}: {VARIABLE}=-v distlto make")
         }
+        ErrorKind::ValueValidation | ErrorKind::InvalidValue => match variable_of(&answer) {
+            Some(name) => format!("this is the value of {name}"),
+            None => return answer,
+        },
         _ => return answer,
     };
     answer.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     answer
+}
+
+/// The variable that has the value that is refused.
+fn variable_of(answer: &clap::Error) -> Option<String> {
+    let text = |kind| match answer.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    let (option, value) = (text(ContextKind::InvalidArg)?, text(ContextKind::InvalidValue)?);
+    let mut command = LinkArgs::augment_args(Command::new("distlto"));
+    command.build();
+    let mut options = command.get_arguments().filter(|known| known.to_string() == option);
+    let name = options.find_map(|known| known.get_env()?.to_str())?;
+    std::env::var(name).is_ok_and(|found| found == value).then(|| name.to_owned())
 }
 
 /// The words with those of [`VARIABLE`], if they are of `distlto link`.

@@ -90,6 +90,9 @@ pub enum LinkError {
         help("link it without --require and DISTLTO_REQUIRE; the linker links by itself then")
     )]
     NotServed { output: String, why: String },
+    #[error("no link of the command has asked for its objects: {why}")]
+    #[diagnostic(code(distlto::failed), help("or run it without --require and DISTLTO_REQUIRE"))]
+    NoLinkServed { why: String },
     #[error("{module} gets no backend: {why}")]
     #[diagnostic(
         code(distlto::bad_input),

@@ -10,7 +10,7 @@ use thiserror::Error;
 #[derive(Debug, Error, Diagnostic)]
 pub enum LinkDescriptionError {
     /// No link has that name.
-    #[error("{path} is nothing that a link left, and {record} is not there")]
+    #[error("there is no record of a link of {path}: {record} is not there")]
     #[diagnostic(
         code(distlto::bad_input),
         help(

@@ -2,7 +2,7 @@
 //!
 //! Does not answer processes.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -19,8 +19,9 @@ use distlto_prepare::leftovers::RunDirectory;
 use distlto_prepare::message::say;
 use distlto_prepare::mutex::lock;
 use distlto_prepare::text::printable;
+use distlto_record::progress::text::counted;
 use distlto_record::progress::{Profile, Progress, ProgressEvent, Reporter, Style};
-use distlto_record::usage::{LinkUsage, UsageTotals};
+use distlto_record::usage::{LinkUsage, UsageCounts, UsageTotals};
 
 use super::collection::Collection;
 use super::graph::GraphObjects;
@@ -36,6 +37,7 @@ use crate::link::options::LinkOptions;
 use crate::link::state::{self, LinkKey, LinkState};
 use crate::scratch::for_linkers;
 use crate::stats;
+use crate::store;
 use crate::tool::ToolRunner;
 
 /// Fewer open files than this are too few for a link of many modules.
@@ -133,6 +135,10 @@ pub struct Seen {
     pub damaged: HashSet<u32>,
     /// The outputs of links that cannot have stable names for locals, and why.
     pub nameless: HashMap<PathBuf, String>,
+    /// Links without bitcode, by their linkers.
+    pub native: BTreeMap<PathBuf, u64>,
+    /// The newest lld, where a driver was told to link by lld and does not look for one of this name.
+    pub hidden_lld: Option<PathBuf>,
 }
 
 impl<'a> Build<'a> {
@@ -273,18 +279,66 @@ impl<'a> Build<'a> {
         self.pass_through(&process.directory.join(output), why)
     }
 
+    /// Counts a link without bitcode.
+    pub fn count_native(&self, linker: &Path) {
+        *self.seen().native.entry(linker.to_owned()).or_default() += 1;
+    }
+
     /// Whether a linker has linked bitcode by itself.
     pub fn has_passed_through(&self) -> bool {
         lock(&self.usage).iter().any(|link| link.passed_through.is_some())
     }
 
-    /// Prints a line on the links of a build.
-    pub fn print_usage(&self) {
-        let links = lock(&self.usage);
-        let style = self.options.run.style();
-        if !links.is_empty() && !style.quiet && !style.json {
-            let totals: UsageTotals = links.iter().sum();
-            say(format_args!("distlto: {}", printable(&totals.sentence())));
+    /// What the next build gains of backends that ran, where that is not seen in this one.
+    fn outlook(&self, totals: &UsageTotals) -> String {
+        let UsageCounts { ran, remote, cached, kept, .. } = totals.counts;
+        if ran + remote == 0 {
+            return String::new();
+        }
+        match self.store() {
+            None if self.options.run.cache.directory().is_some() => String::new(),
+            None => format!(
+                "; nothing is kept for the next build: {}; set DISTLTO_CACHE to a folder",
+                store::lack()
+            ),
+            Some(_) if cached + kept == 0 => "; the next build finds these objects".to_owned(),
+            Some(_) => String::new(),
         }
     }
+
+    /// Whether backends ran whose objects the next build does not find.
+    pub fn keeps_nothing(&self) -> bool {
+        let has_run = lock(&self.usage).iter().any(|link| link.counts.ran > 0);
+        // One that the user names, and that cannot be used, was warned of.
+        has_run && self.options.run.cache.directory().is_none() && self.store().is_none()
+    }
+
+    /// Prints a line on the links of a build. `native` has those without bitcode. It is an error if links have to be
+    /// served, and all were of this kind.
+    pub fn print_usage(&self, native: &BTreeMap<PathBuf, u64>) -> Result<(), LinkError> {
+        let links = lock(&self.usage);
+        let totals: UsageTotals = links.iter().sum();
+        let sentence = match native.iter().next() {
+            Some(_) if links.is_empty() => without_bitcode(native),
+            None if links.is_empty() => return Ok(()),
+            _ => totals.sentence() + &self.outlook(&totals),
+        };
+        if links.is_empty() && self.options.require {
+            return Err(LinkError::NoLinkServed { why: sentence });
+        }
+        let style = self.options.run.style();
+        if !style.quiet && !style.json {
+            say(format_args!("distlto: {}", printable(&sentence)));
+        }
+        Ok(())
+    }
+}
+
+/// Says that no link of a build had bitcode, and what to add.
+fn without_bitcode(native: &BTreeMap<PathBuf, u64>) -> String {
+    let linked = native.iter().map(|(linker, &links)| {
+        format!("{} linked {} without bitcode", linker.display(), counted(links, "file"))
+    });
+    let linked = linked.collect::<Vec<_>>().join(", ");
+    format!("{linked}; compile with clang -O2 -flto=thin and link with -fuse-ld=lld")
 }

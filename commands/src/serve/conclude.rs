@@ -24,7 +24,7 @@ use distlto_record::progress::{Phase, Progress, ProgressEvent};
 use distlto_record::usage::LinkUsage;
 
 use super::command::CommandEnd;
-use super::inputs::{self, NO_THIN_LTO};
+use super::inputs::{self, FULL_LTO, NO_THIN_LTO};
 use super::link::Link;
 use super::link_reads::{self, ReadFiles};
 use super::module::LinkModule;
@@ -97,17 +97,21 @@ impl FinishedLink<'_> {
     fn conclude_alone(self, is_single: bool, observed: &[Observed]) -> Result<u8, LinkError> {
         let mut link = self.link;
         let inputs = inputs::of_line(link.root(), link.command.line.arguments());
-        let passed = match inputs::has_bitcode(inputs.into_iter().map(|(path, _)| path)) {
-            true => link.build.pass_through(&link.output(), NO_THIN_LTO),
-            false => Ok(()),
-        };
+        let inputs: Vec<_> = inputs.into_iter().map(|(path, _)| path).collect();
+        let has_bitcode = inputs::has_bitcode(inputs.iter().cloned());
+        let is_native = !has_bitcode && inputs::has_native(inputs.iter().cloned());
+        let why = if inputs::lacks_thin_lto(inputs) { FULL_LTO } else { NO_THIN_LTO };
+        let passed = if has_bitcode { link.build.pass_through(&link.output(), why) } else { Ok(()) };
+        if is_native {
+            link.build.count_native(&link.process.program);
+        }
         if passed.is_err() {
             // The next build would take it for the link's, and not link again.
             remove(&link.output())?;
         }
         link.settle(passed.is_ok(), observed)?;
         if is_single {
-            link.note(&format!("{NO_THIN_LTO}: the linker links by itself"));
+            link.note(&format!("{why}: the linker links by itself"));
         }
         link.into_state().discard()?;
         passed.map(|()| 0)

@@ -14,6 +14,7 @@ use distlto_planner::graph::{ActionGraph, BackendWork};
 use distlto_planner::shard;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::kind::{Kind, classify_file};
+use distlto_record::progress::text::counted;
 
 use super::describe::{Unfit, completed};
 use super::modules::ModuleFiles;
@@ -163,7 +164,11 @@ impl GraphObjects {
         let why = match imports == made.imports {
             true => "the module, one that it imports from, or what the thin link says of them is another"
                 .to_owned(),
-            false => format!("it imports from {imports} modules, and imported from {} before", made.imports),
+            false => format!(
+                "it imports from {}, and imported from {} before",
+                counted(imports, "module"),
+                made.imports
+            ),
         };
         Err(stale(label, why))
     }

@@ -19,6 +19,8 @@ use crate::link::file_state::Start;
 
 /// Why a linker that may ask does not.
 pub const NO_THIN_LTO: &str = "no input is ThinLTO bitcode (compile with -flto=thin)";
+/// The same, where all bitcode is of this kind.
+pub const FULL_LTO: &str = "its bitcode is of full LTO (compile with -flto=thin)";
 
 /// Whether one of these files is a bitcode object. A linker takes a member of an archive only if it needs it.
 pub fn has_bitcode(mut files: impl Iterator<Item = PathBuf>) -> bool {
@@ -26,6 +28,11 @@ pub fn has_bitcode(mut files: impl Iterator<Item = PathBuf>) -> bool {
     files.any(|file| {
         file.is_file() && classify_file(&file).is_ok_and(|kind| matches!(kind, Kind::Bitcode { .. }))
     })
+}
+
+/// Whether one of these files is a native object, so that a program is made of them.
+pub fn has_native(mut files: impl Iterator<Item = PathBuf>) -> bool {
+    files.any(|file| file.is_file() && classify_file(&file).is_ok_and(|kind| matches!(kind, Kind::Native(_))))
 }
 
 /// Whether some of these files are bitcode objects, and none of them is for ThinLTO. Not known if there is an archive.

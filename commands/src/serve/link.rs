@@ -16,6 +16,7 @@ use distlto_planner::keep;
 use distlto_planner::link_command::LinkCommand;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::message::say;
+use distlto_record::progress::text::counted;
 use distlto_record::progress::{Progress, ProgressEvent, Reporter};
 
 use super::build::Build;
@@ -248,8 +249,11 @@ impl<'b> Link<'b> {
         }
         // Those that a cache had did not run.
         say(format_args!(
-            "distlto: {}: {modules} modules, {imports} imports; {stale} of {modules} backends were out of date",
-            self.command.line.output()
+            "distlto: {}: {}, {}; {stale} of {} out of date",
+            self.command.line.output(),
+            counted(modules, "module"),
+            counted(imports, "import"),
+            if modules == 1 { "1 backend was".to_owned() } else { format!("{modules} backends were") },
         ));
     }
 }

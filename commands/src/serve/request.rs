@@ -8,7 +8,7 @@ use distlto_exec::kind::{self, Kind};
 use distlto_planner::backend_flags::raw::gather;
 use distlto_planner::backend_flags::stable_names::{ARGUMENTS, alike, is_of_names, spelled};
 use distlto_planner::backend_flags::{self, BackendFlags, UNUSED};
-use distlto_planner::invocation::mode_of;
+use distlto_planner::invocation::{ProgramKind, mode_of, program};
 use distlto_planner::link_command::{LinkCommand, compiler_of};
 use distlto_planner::link_line::{Argument, last_value, options};
 use distlto_planner::link_options;
@@ -17,6 +17,7 @@ use distlto_planner::linker::flavour::Flavour;
 use distlto_planner::linker::help::Help;
 use distlto_planner::options::Code;
 use distlto_planner::recorded_flags::FlagRecords;
+use distlto_planner::search_path::{program_file, versions_of};
 use distlto_planner::words::lossy;
 use distlto_prepare::io_error::IoError;
 use distlto_record::progress::{Progress, ProgressEvent, Reporter};
@@ -37,6 +38,8 @@ use crate::linker_flags;
 pub enum ProcessKind {
     /// No linker.
     Other,
+    /// A linker of native objects that cannot ask.
+    Native,
     /// A linker that links by itself, for this reason.
     Alone(String),
     /// A linker that is to ask for its objects.
@@ -68,6 +71,9 @@ impl LinkRequest {
         }
     }
 }
+
+/// The name by which drivers other than clang look for lld.
+const LLD: &str = "ld.lld";
 
 /// A linker whose link can be served.
 struct Linker<'l> {
@@ -308,12 +314,30 @@ impl Linker<'_> {
 /// The kind of a process that is no linker that can ask: another linker of bitcode, or anything.
 fn foreign(process: &Process) -> ProcessKind {
     let words = || process.words[1..].iter().map(Vec::as_slice);
-    let is_linker = kind::of(&process.words[0], words()) == Kind::Linker;
-    if !is_linker || !inputs::has_bitcode(inputs::of_process(process).into_iter()) {
+    let inputs = inputs::of_process(process);
+    if kind::of(&process.words[0], words()) != Kind::Linker {
         return ProcessKind::Other;
     }
-    let name = process.program.file_name().unwrap_or_default().to_string_lossy();
-    ProcessKind::Alone(format!("{name} cannot ask for objects; link with -fuse-ld=lld, lld 15 or later"))
+    match inputs::has_bitcode(inputs.iter().cloned()) {
+        true => ProcessKind::Alone(format!(
+            "{} cannot ask for objects; link with -fuse-ld=lld, lld 15 or later",
+            process.program.display()
+        )),
+        false if inputs::has_native(inputs.into_iter()) => ProcessKind::Native,
+        false => ProcessKind::Other,
+    }
+}
+
+/// Notes a driver other than clang that links by `ld.lld`, where there is none of this name: it ends with an error that
+/// does not say so.
+pub fn note_hidden_lld(build: &Build<'_>, process: &Process) {
+    let driver = lossy(&process.words[0]);
+    let is_told = process.words.iter().any(|word| word == b"-fuse-ld=lld");
+    if is_told && program(&driver, None) == ProgramKind::OtherDriver && program_file(Path::new(LLD)).is_none()
+    {
+        let newest = versions_of(LLD).next().map(|version| format!("{LLD}-{version}"));
+        build.seen().hidden_lld = newest.and_then(|name| program_file(Path::new(&name)));
+    }
 }
 
 fn not_done(option: &str) -> String {

@@ -150,7 +150,7 @@ impl Build<'_> {
     /// The command line of a linker that takes no hook and can call a distributor; `None` if it stays as it is.
     pub fn line_without_hook(&self, process: &Process) -> Result<Option<File>, LinkError> {
         let why = match self.kind_of(process)? {
-            ProcessKind::Other => return Ok(None),
+            ProcessKind::Other | ProcessKind::Native => return Ok(None),
             ProcessKind::Alone(why) => why,
             ProcessKind::Link(request) => match self.words_without_hook(process, &request)? {
                 Ok(words) => return Ok(Some(process.line(&words).map_err(answering)?)),

@@ -18,11 +18,11 @@ use distlto_prepare::threads;
 
 use super::build::{Build, Task};
 use super::conclude::FinishedLink;
-use super::inputs::{self, NO_THIN_LTO};
+use super::inputs::{self, FULL_LTO};
 use super::link::LinkStart;
 use super::process::{Process, strings};
 use super::protocol::{self, PACKET, Role};
-use super::request::{LinkRequest, ProcessKind};
+use super::request::{self, LinkRequest, ProcessKind};
 use super::roles::{answering, give};
 use super::socket::{Connection, Received};
 use super::whole_link::WholeLink;
@@ -95,7 +95,7 @@ impl<'b> Service<'b> {
             return Ok(give(connection, Role::Program, &[&line])?);
         }
         let kind = self.kind_of(&process)?;
-        if !matches!(kind, ProcessKind::Other) {
+        if !matches!(kind, ProcessKind::Other | ProcessKind::Native) {
             build.seen().has_linker = true;
         }
         // Without memory for notes, the reads of the process are unknown.
@@ -115,7 +115,14 @@ impl<'b> Service<'b> {
                 };
                 self.pass(connection, process, notes, role)
             }
-            ProcessKind::Other => self.pass(connection, process, notes, Role::None),
+            ProcessKind::Native => {
+                build.count_native(&process.program);
+                self.pass(connection, process, notes, Role::None)
+            }
+            ProcessKind::Other => {
+                request::note_hidden_lld(build, &process);
+                self.pass(connection, process, notes, Role::None)
+            }
         }
     }
 
@@ -127,7 +134,7 @@ impl<'b> Service<'b> {
             && matches!(kind, ProcessKind::Link(_))
             && inputs::lacks_thin_lto(inputs::of_process(process))
         {
-            return Ok(ProcessKind::Alone(NO_THIN_LTO.to_owned()));
+            return Ok(ProcessKind::Alone(FULL_LTO.to_owned()));
         }
         Ok(kind)
     }
