@@ -106,6 +106,7 @@ export function line(data, i) {
 /** Shows a module beside the map, and says so to who cannot see it. */
 export function show(data, i, choose) {
   const { modules, graph, last } = data;
+  byId("module").hidden = false;
   byId("module-title").textContent = modules.names[i];
   const known = (value, text) => (Number.isNaN(value) ? "not known" : text(value));
   const shows = graph && data.facts.knows_imports;

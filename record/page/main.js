@@ -27,7 +27,9 @@ function answers() {
   document.title = `${first.output}: distlto report`;
   facts(byId("about"), first.about);
   byId("tiles").replaceChildren(...first.tiles.map(tile));
-  sentences(byId("answers"), first.lines);
+  // The title has the name; the numbers of modules answer nothing.
+  const [count, ...lines] = first.lines;
+  sentences(byId("answers"), [...lines, count]);
   performance.mark("answers");
 }
 
@@ -125,8 +127,11 @@ async function start() {
   const map = new ModuleMap(modules, classes("found", known), (i) => line(known, i), choose);
   function choose(i) {
     const inList = document.activeElement?.closest(".links, #critical");
-    map.focus(i);
+    // The map makes room for what is shown beside it.
+    const isFirst = byId("module").hidden;
     show(known, i, choose);
+    if (isFirst) map.resize();
+    map.focus(i);
     keep("module", modules.names[i]);
     // The list that had the button is another one; the heading is before what follows.
     if (inList || document.activeElement?.id === "lanes") byId("module-title").focus();

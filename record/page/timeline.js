@@ -16,11 +16,18 @@ function kind(run, i) {
 
 /** Rows of spans: of phases, of actions by lane, of traces. */
 function rows(run, prefix) {
-  const linker = { title: `${prefix}linker`, spans: [] };
+  const end = run.facts.wall_us;
+  const linker = { title: `${prefix}linker`, spans: [], end, gap: () => "waits for objects" };
+  // The phase in which most of a gap lies.
+  const gap = (from, to) => {
+    const shared = (phase) => Math.min(to, phase.end) - Math.max(from, phase.start);
+    const [most] = [...run.facts.phases].sort((a, b) => shared(b) - shared(a));
+    return most && shared(most) > (to - from) / 2 ? `waits for the ${most.name}` : "no backend is ready";
+  };
   run.facts.phases.forEach((phase, at) => {
     linker.spans.push({ start: phase.start, length: Math.max(0, phase.end - phase.start), text: phase.name, colour: "linker", phase: at, run });
   });
-  const lanes = Array.from({ length: run.facts.lanes }, (_, lane) => ({ title: `${prefix}${lane + 1}`, spans: [] }));
+  const lanes = Array.from({ length: run.facts.lanes }, (_, lane) => ({ title: `${prefix}${lane + 1}`, spans: [], end, gap }));
   for (let i = 0; i < run.count; i++) {
     if (Number.isNaN(run.lane[i])) continue;
     const span = { start: run.start[i], length: run.length[i], text: run.name(i), colour: kind(run, i), action: i, run };
@@ -158,9 +165,24 @@ export class Timeline {
         context.restore();
       }
     }
+    if (each > 11) this.drawGaps(row, top);
     if (each > 11 && row.title) {
       context.fillStyle = colours.faint;
       context.fillText(row.title, 2, top + each / 2 + 0.5, this.gutter - 6);
+    }
+  }
+
+  /** Names what a lane waits for where nothing runs on it. */
+  drawGaps(row, top) {
+    if (row.gap === undefined) return;
+    const { context, colours, each } = this;
+    context.fillStyle = colours.faint;
+    let from = 0;
+    for (const { start, length } of [...row.spans, { start: row.end, length: 0 }]) {
+      const [left, right] = [Math.max(this.left(from), this.gutter), Math.min(this.left(start), this.width)];
+      const text = row.gap(from, start);
+      if (right - left > context.measureText(text).width + 12) context.fillText(text, left + 6, top + each / 2 + 0.5);
+      from = Math.max(from, start + length);
     }
   }
 

@@ -9,8 +9,9 @@ use distlto_prepare::text::printable;
 use serde::Serialize;
 
 use crate::action::ActionRecord;
-use crate::inspect::{changed, same_imports};
+use crate::inspect::changed;
 use crate::progress::text::{counted, human_us};
+use crate::report::summary::same_imports;
 use crate::run::RunRecord;
 
 /// The version of the JSON.

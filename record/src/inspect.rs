@@ -1,11 +1,11 @@
 //! Answers about a link: its bound, the use of more workers, its hubs, its memory.
 //!
-//! A function of the known modules and of the records of runs. Times are those of each backend's last run. Estimates
-//! are of runs in which all backends run, each as long as on its worker then. So an estimate for the workers of a run
-//! agrees with that run.
+//! A function of the known modules and of the records of runs. Times are those of each backend's last run, from its
+//! beginning to its end on its worker. Estimates are of runs in which all backends run, each as long as then. So an estimate
+//! for the workers of a run agrees with that run.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
 use std::fmt;
 
 use distlto_planner::graph::ActionKind;
@@ -15,7 +15,9 @@ use serde::Serialize;
 use crate::action::{ActionRecord, ActionStatus, OutputRecord};
 use crate::progress::text::{counted, human_us, size};
 use crate::report::Origin;
+use crate::report::summary::{Summary, same_imports};
 use crate::run::RunRecord;
+use crate::why::{self, Change, ChangeKind};
 
 /// The version of the JSON.
 const VERSION: u32 = 1;
@@ -35,6 +37,8 @@ pub struct Inspection {
     /// The time of the last run in which no backend ran, in microseconds.
     linker_us: Option<u64>,
     last_run: Option<LastRun>,
+    /// The module whose edits have cost most in the recorded runs.
+    costly: Option<Costly>,
     /// For 1, 2, 4, ... workers: how long the link would take if all backends ran, in microseconds.
     workers: Vec<(usize, u64)>,
 }
@@ -72,6 +76,18 @@ struct LastRun {
     same_imports: usize,
     /// Those that ran and wrote another object than before; absent where objects are not kept.
     changed: Option<usize>,
+    /// The steps that followed each other, with their times: its longest chain.
+    chain: Vec<(String, u64)>,
+}
+
+/// The cost of a module's edits, over several runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Costly {
+    label: String,
+    /// In how many runs its edits had backends run.
+    runs: usize,
+    backends: usize,
+    took_us: u64,
 }
 
 /// A module as a plan, a graph or a record knows it.
@@ -148,6 +164,7 @@ impl Inspection {
             modules,
             linker_us,
             last_run: runs.last().map(LastRun::of),
+            costly: costly(runs),
         }
     }
 
@@ -159,7 +176,7 @@ impl Inspection {
         self.modules.iter().enumerate().filter(concerned).map(|(_, module)| module)
     }
 
-    /// The numbers of modules and imports, and the last run.
+    /// The numbers of modules and imports, and the last run with its longest chain.
     pub fn heading(&self) -> String {
         let imports: usize = self.modules.iter().map(|module| module.imports.len()).sum();
         let imports =
@@ -167,17 +184,25 @@ impl Inspection {
         let modules = counted(self.modules.len(), "module");
         let mut text = format!("{}: {modules}, {imports}\n", printable(&self.output));
         if let Some(run) = &self.last_run {
-            let code = run.exit_code.map_or_else(String::new, |code| format!(" with exit code {code}"));
+            let code = match run.exit_code {
+                Some(0) | None => String::new(),
+                Some(code) => format!(", failed with exit code {code}"),
+            };
             text.push_str(&format!(
-                "the last run ended{code} after {}: {} of {} backends ran{}{}\n",
+                "the last link took {}{code}: {} of {} ran{}{}\n",
                 human_us(run.wall_us),
                 run.ran,
-                self.modules.len(),
+                counted(self.modules.len(), "backend"),
                 same_imports(run.same_imports),
                 run.changed.map_or_else(String::new, |changed| {
                     format!(", the objects of {changed} differ from those before")
                 })
             ));
+            let steps = run.chain.iter().map(|(name, us)| format!("{} {}", printable(name), human_us(*us)));
+            let steps: Vec<String> = steps.collect();
+            if !steps.is_empty() {
+                text.push_str(&format!("its longest chain: {}\n", steps.join(", then ")));
+            }
         }
         text
     }
@@ -212,8 +237,38 @@ impl LastRun {
             ran: ran().count(),
             same_imports: run.same_imports(),
             changed: changed(run).map(|changed| changed.len()),
+            chain: Summary::of(run, run.wall_us)
+                .critical_path
+                .into_iter()
+                .map(|(name, time)| (name, u64::try_from(time.as_micros()).unwrap_or(u64::MAX)))
+                .collect(),
         }
     }
+}
+
+/// The module whose edits have cost most: the times of its own backend, and of those that ran since it had changed.
+fn costly(runs: &[RunRecord]) -> Option<Costly> {
+    let mut found: BTreeMap<&str, Costly> = BTreeMap::new();
+    for run in runs {
+        let mut seen = BTreeSet::new();
+        for action in run.done_backends().filter(|action| action.took.origin == Origin::Ran) {
+            let label = match why::main_reason(&action.why) {
+                Some(Change { what: ChangeKind::Module, .. }) => action.label.as_str(),
+                Some(Change { what: ChangeKind::Import, name: Some(name) }) => name.as_str(),
+                _ => continue,
+            };
+            let costly = found.entry(label).or_insert_with(|| Costly {
+                label: label.to_owned(),
+                runs: 0,
+                backends: 0,
+                took_us: 0,
+            });
+            costly.runs += usize::from(seen.insert(label));
+            costly.backends += 1;
+            costly.took_us += action.worked_us(run.wall_us);
+        }
+    }
+    found.into_values().max_by_key(|costly| costly.took_us)
 }
 
 /// How long the link takes with 1, 2, 4, ... workers, until more do not help. Empty where no time is known.
@@ -246,18 +301,20 @@ pub fn longest_first(mut times: Vec<u64>, workers: usize) -> u64 {
     free.into_iter().map(|Reverse(end)| end).max().unwrap_or(0)
 }
 
-/// Says how many objects were kept that import the same.
-pub fn same_imports(number: usize) -> String {
-    match number {
-        0 => String::new(),
-        number => format!(", {} kept that import the same", counted(number, "object")),
-    }
-}
-
 impl fmt::Display for Inspection {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.heading())?;
         self.bound(out)?;
+        if let Some(Costly { label, runs, backends, took_us }) = &self.costly {
+            writeln!(
+                out,
+                "edits of {} have cost most: {} in {}, {}",
+                printable(label),
+                counted(*backends, "backend"),
+                counted(*runs, "link"),
+                human_us(*took_us)
+            )?;
+        }
         self.hubs(out)?;
         let heaviest = self.modules.iter().max_by_key(|module| module.peak_memory);
         if let Some((module, peak)) = heaviest.and_then(|module| Some((module, module.peak_memory?))) {
@@ -268,39 +325,28 @@ impl fmt::Display for Inspection {
 }
 
 impl Inspection {
-    /// Writes the bound of the link, and whether more workers help.
+    /// Writes what would make the link faster: workers, or a shorter backend.
     fn bound(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let known = self.modules.iter().filter(|module| module.cpu_us.is_some()).count();
+        let known = self.modules.iter().filter(|module| module.took_us.is_some()).count();
         let longest = self.modules.iter().max_by_key(|module| module.took_us);
         let Some((longest, most)) = longest.and_then(|module| Some((module, module.took_us?))) else {
-            return writeln!(out, "no run has left times of its backends");
+            return writeln!(out, "no link has left times of its backends");
         };
         if known < self.modules.len() {
-            writeln!(out, "times are known of {known} of {} backends", self.modules.len())?;
+            writeln!(out, "times are known of {known} of {}", counted(self.modules.len(), "backend"))?;
         }
-        let work: u64 = self.modules.iter().filter_map(|module| module.cpu_us).sum();
         let took: u64 = self.modules.iter().filter_map(|module| module.took_us).sum();
-        let linker = self.linker_us.unwrap_or(0);
-        writeln!(
-            out,
-            "all backends take {} of processor time, the linker {}; the longest backend is {}, {}",
-            human_us(work),
-            self.linker_us
-                .map_or_else(|| "an unknown time".to_owned(), |us| format!("{} alone", human_us(us))),
-            printable(&longest.label),
-            human_us(most)
-        )?;
-        writeln!(
-            out,
-            "no number of workers helps beyond about {}: the linker and {} take {} then, of which the backend is {} %",
-            took.div_ceil(most.max(1)).max(1),
-            printable(&longest.label),
-            human_us(most + linker),
-            most * 100 / (most + linker).max(1)
-        )?;
         let list: Vec<String> =
-            self.workers.iter().map(|(workers, us)| format!("{workers}: {}", human_us(*us))).collect();
-        writeln!(out, "a link of everything by number of workers: {}", list.join(", "))
+            self.workers.iter().map(|(workers, us)| format!("{} with {workers}", human_us(*us))).collect();
+        writeln!(out, "a link of everything by number of workers: {}", list.join(", "))?;
+        writeln!(
+            out,
+            "more than {} would not help: {} alone takes {}, and the linker {}",
+            counted(took.div_ceil(most.max(1)).max(1), "worker"),
+            printable(&longest.label),
+            human_us(most),
+            self.linker_us.map_or_else(|| "an unknown time".to_owned(), human_us),
+        )
     }
 
     /// The modules that most others import from.
@@ -310,14 +356,13 @@ impl Inspection {
         for number in hubs.into_iter().take(TOP).filter(|&number| self.modules[number].importers > 0) {
             let ModuleFacts { label, importers, .. } = &self.modules[number];
             let runs: Vec<&ModuleFacts> = self.edit_runs(number).collect();
-            let cost: u64 = runs.iter().filter_map(|module| module.cpu_us).sum();
-            let cost =
-                if cost > 0 { format!(", {} of processor time", human_us(cost)) } else { String::new() };
+            let cost: u64 = runs.iter().filter_map(|module| module.took_us).sum();
+            let cost = if cost > 0 { format!(", {}", human_us(cost)) } else { String::new() };
             writeln!(
                 out,
-                "hub: {} is imported by {}; an edit of it runs {}{cost}",
-                printable(label),
+                "{} import from {}: an edit of it may run {}{cost}",
                 counted(*importers, "module"),
+                printable(label),
                 counted(runs.len(), "backend"),
             )?;
         }

@@ -42,7 +42,11 @@ fn open(browser: &Browser, page: &Path) -> Result<()> {
 fn same_lines(browser: &Browser, list: &str, printed: &str) -> Result<()> {
     let lines = browser
         .ask(&format!("[...document.querySelectorAll('#{list} > li')].map(e => e.textContent.trim())"))?;
-    let printed: Vec<&str> = printed.lines().map(str::trim).collect();
+    let mut printed: Vec<&str> = printed.lines().map(str::trim).collect();
+    if list == "answers" {
+        // The numbers of modules answer nothing.
+        printed.rotate_left(1);
+    }
     ensure!(lines == serde_json::json!(printed), "#{list}: {lines}\n{printed:?}");
     Ok(())
 }
@@ -392,7 +396,7 @@ fn the_estimate_for_a_runs_own_workers_is_its_own_time() -> Result<()> {
     ensure!(own.contains("These backends took 8.0 s, of which 4.0 s on a processor"), "{own}");
     ensure!(estimate("2 workers")? == 7e6 && estimate("1 worker")? == 11e6);
     let told = said(&folder.path, &["inspect", "record.json"])?;
-    ensure!(told.contains("number of workers: 1: 15.0 s, 2: 9.0 s"), "{told}");
+    ensure!(told.contains("number of workers: 15.0 s with 1, 9.0 s with 2"), "{told}");
     browser.ask("(e => { e.value = 'all'; e.dispatchEvent(new Event('input')); })(document.getElementById('backends'))")?;
     ensure!(estimate("2 workers")? == 9e6, "the kept object's backend is among all");
 

@@ -12,7 +12,6 @@ use distlto_planner::graph::ActionKind;
 use super::Origin;
 use super::engines::EngineSummary;
 use crate::action::{ActionRecord, ActionStatus, Interval};
-use crate::inspect::same_imports;
 use crate::progress::text::{counted, human, printable, size};
 use crate::run::{RunRecord, SlotWaits};
 use crate::why;
@@ -236,6 +235,14 @@ impl Expensive {
             _ => format!("  imports {total} instructions: {}, and from {more} more", imports.join(", ")),
         };
         format!("    {:>8}  {}{imports}", human(self.wall), printable(&self.label))
+    }
+}
+
+/// Says how many objects were kept that import the same.
+pub fn same_imports(number: usize) -> String {
+    match number {
+        0 => String::new(),
+        number => format!(", {} kept that import the same", counted(number, "object")),
     }
 }
 
