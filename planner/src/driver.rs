@@ -85,33 +85,3 @@ fn end_of_command(text: &[u8]) -> usize {
     }
     text.len()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn clang_output_is_read() {
-        let text = b"Debian clang version 22.1.8\nTarget: x86_64-pc-linux-gnu\nInstalledDir: /usr/lib/llvm-22/bin\n \
-            \"/usr/lib/llvm-22/bin/clang\" \"-cc1\" \"-o\" \"/tmp/a-1.o\"\n \
-            \"/usr/lib/llvm-22/bin/ld.lld\" \"-o\" \"a b\" \"x\\\"\\$\\\\y.o\" \"new\nline.o\" \"\"\n";
-        let found = parse(text);
-        assert_eq!(found.installed_dir, Some(PathBuf::from("/usr/lib/llvm-22/bin")));
-        assert_eq!(found.before_link().len(), 1);
-        let link = found.link().expect("a link");
-        assert_eq!(link[1..], [&b"-o"[..], b"a b", b"x\"$\\y.o", b"new\nline.o", b""]);
-    }
-
-    #[test]
-    fn gcc_output_is_read() {
-        let text = b"Using built-in specs.\nCOLLECT_GCC=gcc\nCOLLECT_GCC_OPTIONS='-o' 'x'\n /usr/lib/gcc/collect2 -plugin p -o x a.o\n";
-        assert_eq!(parse(text).link().map(<[_]>::len), Some(6));
-    }
-
-    #[test]
-    fn a_compilation_is_no_link() {
-        let found = parse(b" \"/usr/bin/clang\" \"-cc1\" \"a.c\"\n");
-        assert_eq!(found.link(), None);
-        assert_eq!(found.before_link().len(), 1);
-    }
-}

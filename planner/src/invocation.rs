@@ -54,38 +54,3 @@ fn is_clang(stem: &str) -> bool {
     let last = stem.rsplit('-').next().unwrap_or(stem);
     matches!(last, "clang" | "clang++")
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_clang_cl_takes_options_of_msvc() {
-        for name in ["clang-cl", "/usr/bin/clang-cl-22", "x86_64-pc-windows-msvc-clang-cl"] {
-            assert!(mode_of(name).is_some(), "{name}");
-        }
-        for name in ["clang", "clang++-22", "clang-cl/clang"] {
-            assert_eq!(mode_of(name), None, "{name}");
-        }
-    }
-
-    #[test]
-    fn programs_are_known_by_name() {
-        for (name, expected) in [
-            ("clang", ProgramKind::Clang),
-            ("/usr/bin/clang++-22", ProgramKind::Clang),
-            ("aarch64-linux-gnu-clang-16", ProgramKind::Clang),
-            ("gcc", ProgramKind::OtherDriver),
-            ("ccache", ProgramKind::OtherDriver),
-            ("./my-clang-wrapper.sh", ProgramKind::OtherDriver),
-            ("ld.lld-22", ProgramKind::Lld),
-            ("/x/ld.lld", ProgramKind::Lld),
-            ("ld", ProgramKind::OtherLinker),
-            ("ld64.lld", ProgramKind::OtherLinker),
-            ("rust-lld", ProgramKind::OtherLinker),
-        ] {
-            assert_eq!(program(name, None), expected, "{name}");
-        }
-        assert_eq!(program("rust-lld", Some(b"-flavor")), ProgramKind::Lld);
-    }
-}

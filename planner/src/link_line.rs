@@ -169,46 +169,9 @@ pub fn options(arguments: &[Argument]) -> impl DoubleEndedIterator<Item = &LinkO
 mod tests {
     use super::*;
 
-    fn words(line: &str) -> Vec<Word> {
-        line.split(' ').map(|word| word.as_bytes().to_vec()).collect()
-    }
-
-    #[test]
-    fn inputs_libraries_and_options_are_told_apart() {
-        let parsed =
-            parse(words("-o out a.o -L dir -lx -l y -z now -mllvm -foo b.o --wrap=f")).expect("a link line");
-        let inputs: Vec<_> = parsed
-            .iter()
-            .filter_map(|argument| match argument {
-                Argument::Input(path) => Some(lossy(path)),
-                Argument::Library(name) => Some(format!("-l{name}")),
-                Argument::Option(_) => None,
-            })
-            .collect();
-        assert_eq!(inputs, ["a.o", "-lx", "-ly", "b.o"]);
-        assert_eq!(last_value(&parsed, "output"), Some("out"));
-        assert_eq!(last_value(&parsed, "wrap"), Some("f"));
-    }
-
-    #[test]
-    fn a_plugin_option_is_one_option_in_either_spelling() {
-        let names = |line: &str| -> Vec<String> {
-            options(&parse(words(line)).expect("a link line")).map(|option| option.name.clone()).collect()
-        };
-        assert_eq!(names("-plugin-opt O3 --plugin-opt -x"), names("-plugin-opt=O3 -plugin-opt=-x"));
-        assert!(matches!(parse(words("-plugin-opt")), Err(LinkLineError::ValueMissing { .. })));
-    }
-
-    #[test]
-    fn the_last_of_two_flags_counts() {
-        let parsed = parse(words("-pie a.o --no-pie")).expect("a link line");
-        assert!(!is_on(&parsed, "pie", "no-pie"));
-        assert!(is_on(&parse(words("--no-pie -pie")).expect("a link line"), "pie", "no-pie"));
-    }
-
     #[test]
     fn a_missing_value_and_other_bytes_are_errors() {
-        assert!(matches!(parse(words("a.o -o")), Err(LinkLineError::ValueMissing { .. })));
+        assert!(matches!(parse([b"a.o".to_vec(), b"-o".to_vec()]), Err(LinkLineError::ValueMissing { .. })));
         assert!(matches!(parse([b"-L\xff".to_vec()]), Err(LinkLineError::NotUtf8 { .. })));
         assert!(parse([b"\xff.o".to_vec()]).is_ok());
     }

@@ -141,20 +141,6 @@ mod tests {
     }
 
     #[test]
-    fn words_for_the_linker_keep_their_order() {
-        for (command, linker) in [
-            ("-Wl,-a,b -Xlinker -mllvm -Xlinker -x", "-a b -mllvm -x"),
-            ("--for-linker -a --for-linker=-b,c", "-a -b,c"),
-            ("shim.py clang++ -Wl,-rpath dir/of.so -Wl,-z,now", "shim.py clang++ -rpath dir/of.so -z now"),
-            ("-o -Wl,x -z -Wl,y -T -shared -Xclang -O3 -Lx -lx", ""),
-        ] {
-            assert_eq!(line(&sorted(command).linker), linker, "{command}");
-        }
-        assert_eq!(sort([b"-Xlinker".to_vec()]), Err(ValueMissing { option: "-Xlinker".to_owned() }));
-        assert_eq!(sort([b"-mllvm".to_vec()]), Err(ValueMissing { option: "-mllvm".to_owned() }));
-    }
-
-    #[test]
     fn what_is_linked_is_decided_as_clang_does() {
         // As `clang-22 -###` chose the linker's options.
         for (command, output) in [

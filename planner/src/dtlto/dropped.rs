@@ -332,64 +332,11 @@ fn cache(arguments: &[Argument], compiler_is_told: bool) -> Option<Dropped> {
 mod tests {
     use super::*;
 
-    fn dropped(line: &str) -> Vec<Dropped> {
-        let words: Vec<Word> = line.split_whitespace().map(|word| word.as_bytes().to_vec()).collect();
-        of_words(&words).expect("a link line")
-    }
-
-    fn remedies(line: &str) -> Vec<String> {
-        dropped(line).iter().flat_map(|dropped| dropped.remedy.lld_words()).collect()
-    }
-
-    #[test]
-    fn what_lld_forwards_is_not_warned_about() {
-        let line = "-pie a.o --lto-O3 --lto-CGO3 --lto-sample-profile=s.prof --no-lto-pgo-warn-mismatch \
-                    -plugin-opt=mcpu=x86-64 -plugin-opt=thinlto --thinlto-cache-dir=d -mllvm -function-sections=1 \
-                    --thinlto-distributor=d --thinlto-remote-compiler=clang";
-        assert_eq!(dropped(line), []);
-    }
-
-    #[test]
-    fn what_the_compiler_is_told_already_is_not_warned_about() {
-        let line = "a.o -mllvm -inline-threshold=1 --thinlto-cache-dir=d";
-        let mended = remedies(line);
-        let arg = "--thinlto-remote-compiler-arg=";
-        assert_eq!(mended, ["-fno-pic", "-mllvm", "-inline-threshold=1"].map(|word| format!("{arg}{word}")));
-        let options: Vec<_> = dropped(&format!("{line} {}", mended.join(" ")))
-            .into_iter()
-            .map(|dropped| dropped.option)
-            .collect();
-        assert_eq!(options, ["--thinlto-cache-dir=d"]);
-    }
-
     #[test]
     fn words_with_commas_pass_a_driver() {
         let remedy = Remedy::CompilerArguments(vec!["-a".to_owned(), "-b,c".to_owned()]);
         let expected =
             ["-Wl,--thinlto-remote-compiler-arg=-a", "-Xlinker", "--thinlto-remote-compiler-arg=-b,c"];
         assert_eq!(remedy.driver_words(), expected);
-    }
-
-    #[test]
-    fn what_cannot_be_mended_is_said() {
-        for (line, option) in [
-            ("-pie -plugin-opt=dwo_dir=d", "-plugin-opt=dwo_dir=d"),
-            ("-pie --lto-emit-asm", "--lto-emit-asm"),
-            ("-pie -plugin-opt=emit-llvm", "-plugin-opt=emit-llvm"),
-            ("-pie --lto-O3 --lto-CGO2", "--lto-CGO2"),
-            ("-pie --lto-O0", "--lto-O0"),
-            ("-pie --lto-newpm-passes=x", "--lto-newpm-passes=x"),
-            ("-pie -mllvm -exception-model=sjlj", "-mllvm -exception-model=sjlj"),
-            ("-pie --opt-remarks-filename r.yaml", "--opt-remarks-filename r.yaml"),
-            ("-pie --thinlto-distributor=d", "--thinlto-distributor=d"),
-            ("-r", "-r"),
-        ] {
-            let found = dropped(line);
-            let [Dropped { option: found, remedy: Remedy::Advice(_), .. }] = &found[..] else {
-                panic!("{line}: {found:?}");
-            };
-            assert_eq!(found, option);
-        }
-        assert_eq!(remedies("-pie --thinlto-jobs=3"), ["--thinlto-distributor-arg=-j3"]);
     }
 }

@@ -263,20 +263,6 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_clang_is_read() {
-        let line =
-            read("-arch arm64 -platform_version macos 13 13 -mllvm -x -o p a.o -map m -lSystem --lto-O3");
-        assert_eq!(line.output(), "p");
-        let inputs = line.arguments().iter().filter(|argument| matches!(argument, Argument::Input(_)));
-        assert_eq!(inputs.collect::<Vec<_>>(), [&Argument::Input(b"a.o".to_vec())]);
-        let flags = Flavour::MachO.backend_flags(line.arguments(), &[]).expect("flags");
-        assert_eq!(
-            flags.args.join(" "),
-            "-O3 -fvectorize -funroll-loops -fno-slp-vectorize -fno-addrsig -mllvm -x -fpic -Wno-unused-command-line-argument"
-        );
-    }
-
-    #[test]
     fn old_linkers_for_macho_are_left_alone() {
         for (version, names) in
             [("Debian LLD 22.1.8", true), ("LLD 19.1.7", true), ("LLD 16.0.6", false), ("LLD", false)]

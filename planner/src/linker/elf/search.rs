@@ -79,31 +79,3 @@ impl Search {
 fn exists(path: &Path) -> bool {
     path.exists()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::link_line::parse;
-
-    #[test]
-    fn directories_come_before_suffixes() {
-        let dir = tempfile::tempdir().expect("a temporary directory");
-        let (first, second) = (dir.path().join("1"), dir.path().join("2"));
-        for (directory, file) in
-            [(&first, "libx.a"), (&second, "libx.so"), (&second, "liby.so"), (&second, "liby.a")]
-        {
-            std::fs::create_dir_all(directory).expect("made");
-            std::fs::write(directory.join(file), "").expect("written");
-        }
-        let line =
-            [format!("-L{}", first.display()), format!("-L={}", second.display()), "--sysroot=".to_owned()];
-        let search = Search::of(&parse(line.map(String::into_bytes)).expect("a link line"));
-        let file = |name, only_static| search.library(name, only_static).file;
-        assert_eq!(file("x", false), Some(first.join("libx.a")));
-        assert_eq!(file("y", false), Some(second.join("liby.so")));
-        assert_eq!(file("y", true), Some(second.join("liby.a")));
-        assert_eq!(file(":liby.a", false), Some(second.join("liby.a")));
-        let missing = search.library("z", true);
-        assert_eq!(missing, Found { file: None, absent: vec![first.join("libz.a"), second.join("libz.a")] });
-    }
-}
