@@ -132,17 +132,3 @@ fn archive_of(path: &str) -> Option<&str> {
     let archive = member.split_once('(')?.0;
     (digits && !archive.is_empty()).then_some(archive)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn members_of_archives_are_known_by_their_spelling() {
-        assert_eq!(archive_of("x/lib.a(m.o at 86)"), Some("x/lib.a"));
-        assert_eq!(archive_of("x/lib.a(m (1).o at 8)"), Some("x/lib.a"));
-        assert_eq!(archive_of("x/lib.a(m.o)"), None);
-        assert_eq!(archive_of("x/a.o"), None);
-        assert_eq!(archive_of("x (at 86)"), None);
-    }
-}

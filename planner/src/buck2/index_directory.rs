@@ -120,29 +120,4 @@ mod tests {
             assert_eq!(relative(path, directory), expected, "{path} from {directory}");
         }
     }
-
-    #[test]
-    fn the_linker_writes_to_clean_names() {
-        for (name, expected) in [
-            ("d/a.o", "d/a.o"),
-            ("d/a/../b.o", "d/b.o"),
-            ("d//a.o", "d/a.o"),
-            ("d/./a.o", "d/a.o"),
-            ("./d/a.o", "d/a.o"),
-            ("../d/a.o", "../d/a.o"),
-            ("d/.hidden.o", "d/.hidden.o"),
-            ("/../d", "/d"),
-        ] {
-            assert_eq!(IndexDirectory::written(name), expected, "{name}");
-        }
-    }
-
-    #[test]
-    fn lines_name_modules_below_the_directory() {
-        let directory = IndexDirectory::new("out/index/");
-        assert_eq!(directory.module_of(b"out/index/a/b.o"), Some(&b"a/b.o"[..]));
-        assert_eq!(directory.module_of(b"out/index//abs/b.o"), Some(&b"/abs/b.o"[..]));
-        assert_eq!(directory.module_of(b"out/index2/b.o"), None);
-        assert_eq!(directory.module_of(b"a.o"), None);
-    }
 }

@@ -252,25 +252,6 @@ mod tests {
     }
 
     #[test]
-    fn flags_are_flattened_and_text_is_borrowed() {
-        let text = r#"[{"pre_flags": [[[" -Wl,-rpath,x\n"]], [], "-a"], "post_flags": "-b", "linkables": [
-            {"type": "cmd_args", "cmd_args": " lib.a", "object": {"type": "archive", "archive": "lib.a"}},
-            {"type": "archive", "archive_idx": 3, "archive_name": "n", "archive_plan": "p/plan.json",
-             "archive_index_dir": "p/i", "archive_opt_objects_dir": "p/o", "objects": null, "prepend": false}]}]"#;
-        let meta = read(Path::new("m.json"), text.as_bytes()).expect("a meta file");
-        let [entry] = &meta.entries[..] else { panic!("{meta:?}") };
-        assert_eq!(entry.pre_flags, ["-Wl,-rpath,x", "-a"]);
-        assert!(matches!(entry.pre_flags[1], Cow::Borrowed(_)));
-        assert_eq!(entry.post_flags, ["-b"]);
-        let [Linkable::Opaque(opaque), Linkable::Archive(archive)] = &entry.linkables[..] else {
-            panic!("{entry:?}")
-        };
-        // One string stands as it is, items of a list without blanks around them.
-        assert_eq!(opaque.words, [" lib.a"]);
-        assert_eq!((archive.base(), archive.index, archive.members.is_none()), ("p", 3, true));
-    }
-
-    #[test]
     fn every_problem_says_where_it_is() {
         let entry = |linkable: &str| {
             format!(

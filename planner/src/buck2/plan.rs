@@ -105,20 +105,3 @@ pub fn of_link(
 pub fn numbers(found: impl IntoIterator<Item = u64>) -> Numbers {
     found.into_iter().map(|index| (index, 1)).collect()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_link_plan_is_in_numeric_order() {
-        let text = |indexed: &[u64], native: &[u64]| {
-            String::from_utf8(of_link(indexed.iter().copied(), native.iter().copied())).expect("ASCII")
-        };
-        // The output of `json.dump(..., indent=2, sort_keys=True)` for the same plan.
-        assert_eq!(
-            text(&[10, 9, 10], &[]),
-            "{\n  \"index\": {\n    \"9\": 1,\n    \"10\": 1\n  },\n  \"non_lto_objects\": {}\n}"
-        );
-    }
-}
