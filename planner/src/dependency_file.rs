@@ -123,19 +123,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    #[test]
-    fn what_lld_writes_is_read() {
-        // By ld.lld 22, for an output `out p#$` and the files `crt.o`, `a b c#$x.o` and `lib.a`.
-        let text = b"out p#$: \\\n crt.o \\\n a\\ b\\ c\\#$$x.o \\\n lib.a\n\ncrt.o:\n\na\\ b\\ c\\#$$x.o:\n\nlib.a:\n";
-        let read = DependencyFile::parse(text).expect("a dependency file");
-        assert_eq!(read.target, b"out p#$");
-        assert_eq!(read.files, [&b"crt.o"[..], b"a b c#$x.o", b"lib.a"]);
-        assert_eq!(read.to_bytes(), text);
-        assert_eq!(DependencyFile::parse(b"out:\n").expect("without files").files, [b""; 0]);
-        assert_eq!(DependencyFile::parse(b"out: \\\n a.o \\\n"), None);
-        assert_eq!(DependencyFile::parse(b"no rule"), None);
-    }
-
     proptest! {
         #[test]
         fn names_come_back(files in prop::collection::vec("[a-z #$\\\\/]{1,12}", 0..6)) {

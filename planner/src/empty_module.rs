@@ -48,17 +48,3 @@ pub fn empty_module() -> Vec<u8> {
     file.block(STRTAB_BLOCK, strings);
     [&MAGIC, file.file().as_slice()].concat()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::module::{self, SummaryKind};
-
-    #[test]
-    fn it_is_read_as_a_thin_lto_module() {
-        let bytes = empty_module();
-        let read = module::read(&bytes).expect("bitcode");
-        assert_eq!((read.summary, read.triple.as_str()), (SummaryKind::ThinLto, TRIPLE));
-        assert_eq!(module::source_name(&bytes).expect("a name"), SOURCE);
-    }
-}

@@ -88,25 +88,6 @@ mod tests {
     const FILE: &[u8] = b"a,b.o\n-r=a,b.o,main,plx\n-r=a,b.o,w,l\n-r=a,b.o,puts,\nlib.a(c.o at 78)\n-r=lib.a(c.o at 78),w,pl\n";
 
     #[test]
-    fn symbols_are_read_by_module() {
-        let read = Resolutions::read(FILE, "");
-        let found: Vec<_> = read.of(b"a,b.o").collect();
-        let resolved = |symbol, prevails, is_final, is_native| SymbolResolution {
-            symbol,
-            prevails,
-            is_final,
-            is_native,
-        };
-        let expected = [
-            resolved(&b"main"[..], true, true, true),
-            resolved(b"w", false, true, false),
-            resolved(b"puts", false, false, false),
-        ];
-        assert_eq!(found, expected);
-        assert_eq!(read.of(b"none").count(), 0);
-    }
-
-    #[test]
     fn a_file_that_was_cut_is_read_as_far_as_it_goes() {
         for end in 0..FILE.len() {
             let read = Resolutions::read(&FILE[..end], "");

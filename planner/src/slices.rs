@@ -300,15 +300,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_files_are_replaced_where_they_are_whole() {
-        let words = ["-x", "ir", "a.o", "-fthinlto-index=s/a.o.thinlto.bc", "-o", "a.o.o", "-fx=y=p", "xa.o"];
-        let names = [("a.o", "0.bc"), ("s/a.o.thinlto.bc", "0.thinlto.bc"), ("p", "input-0")]
-            .map(|(old, new)| (old.to_owned(), new.to_owned()));
-        let found = reworded(&words.map(str::to_owned), &names);
-        assert_eq!(found.join(" "), "-x ir 0.bc -fthinlto-index=0.thinlto.bc -o a.o.o -fx=y=input-0 xa.o");
-    }
-
-    #[test]
     fn a_name_alone_decides_which_tree_it_belongs_to() {
         let of = |name| bucket(name, 8);
         assert_eq!(of(""), Some(7));

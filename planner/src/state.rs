@@ -124,30 +124,3 @@ fn absolute(output: &str, name: &str) -> PathBuf {
     let whole = parent.canonicalize().or_else(|_| std::path::absolute(parent));
     whole.unwrap_or_else(|_| parent.to_owned()).join(name)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::directory;
-
-    #[test]
-    fn in_a_folder_by_name_and_place() {
-        let place = tempfile::tempdir().expect("a directory");
-        let at = |name: &str| place.path().join(name).display().to_string();
-        for name in ["one", "other"] {
-            std::fs::create_dir(at(name)).expect("made");
-        }
-        std::os::unix::fs::symlink(at("one"), at("link")).expect("made");
-        let of = |output: &str| directory(&at(output), "folder/");
-        let first = of("one/prog");
-        let (name, digest) = first.rsplit_once('-').expect("a digest");
-        assert_eq!((name, digest.len()), ("folder/prog", 12));
-        assert_ne!(of("other/prog"), first);
-        assert_ne!(of("one/prog2"), first);
-        for same in ["one/../one/prog", "link/prog", "./one//prog"] {
-            assert_eq!(of(same), first, "{same}");
-        }
-        assert!(of(&format!("one/{}", "x".repeat(250))).len() < 200);
-        assert!(of("one/pr\u{f6}g").starts_with("folder/pr%C3%B6g-"));
-        assert_eq!(directory("/prog", "f"), directory("//prog", "f"));
-    }
-}

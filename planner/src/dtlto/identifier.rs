@@ -61,18 +61,6 @@ mod tests {
     }
 
     #[test]
-    fn members_are_told_from_paths() {
-        assert_eq!(read("liba.a(a.o at 78)"), [("liba.a", "a.o", 78)]);
-        assert_eq!(read("../d (1)/liba.a(a b.o at 0)"), [("../d (1)/liba.a", "a b.o", 0)]);
-        for path in
-            ["a.o", "liba.a(a.o)", "liba.a(a.o at x)", "liba.a(a.o at -1)", "(a.o at 1)", "a(x/y at 1)"]
-        {
-            assert_eq!(read(path), [], "{path}");
-        }
-        assert_eq!(read("liba.a(a.o at 99999999999999999999)"), []);
-    }
-
-    #[test]
     fn parentheses_in_names_leave_a_choice() {
         let expected = [("lib.a", "x(y.o", 5), ("lib.a(x", "y.o", 5)];
         assert_eq!(read("lib.a(x(y.o at 5)"), expected);

@@ -14,12 +14,6 @@ pub fn process_of(job_file: &str) -> Option<u32> {
     decimal(number)
 }
 
-/// The process that an object of this name is of.
-pub fn process_of_object(object: &str) -> Option<u32> {
-    let (head, number) = object.strip_suffix(OBJECT)?.rsplit_once('.')?;
-    ends_in_number(head).then(|| decimal(number)).flatten()
-}
-
 /// Whether some lld gives the path to a shard of a link in which it has a distributor.
 pub fn is_shard(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
@@ -82,36 +76,6 @@ fn decimal(text: &str) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Names from lld 22 in process 30802 (0x7852), and the same names without the process number.
-    const NAMES: [(&str, &str); 5] = [
-        ("m.1.30802.native.o", "m.1.native.o"),
-        ("m.1.30802.native.o.thinlto.bc", "m.1.native.o.thinlto.bc"),
-        ("liba.a(a.o at 84).2.7852.o", "liba.a(a.o at 84).2.o"),
-        ("liba.a(a.o at 84).2.7852.2.30802.native.o", "liba.a(a.o at 84).2.2.native.o"),
-        (
-            "liba.a(b.o at 3020).3.7852.3.30802.native.o.thinlto.bc",
-            "liba.a(b.o at 3020).3.3.native.o.thinlto.bc",
-        ),
-    ];
-
-    #[test]
-    fn names_of_a_recorded_link() {
-        for (name, expected) in NAMES {
-            assert_eq!(without_process(name, 30802).as_deref(), Some(expected), "{name}");
-            for parent in ["", "/", "out/30802/"] {
-                let path = without_process_in_path(&format!("{parent}{name}"), Some(30802));
-                assert_eq!(path, format!("{parent}{expected}"));
-            }
-            assert!(is_temporary(name, 30802), "{name}");
-            assert!(!is_temporary(name, 30803), "{name}");
-        }
-        assert!(is_shard("out/m.1.30802.native.o.thinlto.bc"));
-        assert!(!is_shard("m.thinlto.bc") && !is_shard("m.native.o.thinlto.bc"));
-        assert_eq!(process_of("prog.30802.dist-file.json"), Some(30802));
-        assert!(is_temporary("prog.30802.dist-file.json", 30802));
-        assert_eq!(process_of_object("m.1.30802.native.o"), Some(30802));
-    }
 
     #[test]
     fn names_of_users_are_no_temporaries() {

@@ -205,12 +205,3 @@ fn symbol(
     let is_alias = code == ALIAS;
     Ok(Some(SymbolSummary { value, flags, is_function, is_alias, instructions, is_copied, refers_to }))
 }
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn guids_are_those_of_llvm() {
-        // As `llvm-bcanalyzer` shows that of a module that defines `main`.
-        assert_eq!(super::guid(b"main"), 15_822_663_052_811_949_562);
-    }
-}

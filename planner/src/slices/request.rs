@@ -81,19 +81,3 @@ impl SliceRequest {
         bucket(name, self.trees.len())
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn records_and_what_is_none() {
-        let text = "root\tbin\nobject\tapp/main.cc\tm.o\ts/m\tn/m.o\nrest\ts/0\tn/0\n\ngraph\tg.json\n";
-        let request = SliceRequest::read(text).expect("a request");
-        assert_eq!((request.objects.len(), request.trees.len()), (1, 1));
-        assert_eq!(request.objects[0].native, "n/m.o");
-        assert_eq!((request.label("bin/x.a/m.o"), request.label("binx/m.o")), ("x.a/m.o", "binx/m.o"));
-        let wrong = SliceRequest::read("graph\ta\nobject\tm.o").expect_err("too few fields");
-        assert!(matches!(wrong, SliceError::Line { number: 2, .. }), "{wrong}");
-    }
-}
