@@ -182,37 +182,3 @@ impl<'g> Explainer<'g> {
         Change::named(what, path.as_str())
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use distlto_planner::graph::{Action, BackendWork, Decided, Work};
-
-    use super::*;
-
-    fn backend(graph: &mut ActionGraph, name: &str, others: &[&str]) -> ActionId {
-        let work = Work::Backend(BackendWork {
-            module: graph.file(format!("{name}.o")),
-            shard: graph.file(format!("{name}.bc")),
-            imports: Vec::new(),
-            extra: others.iter().map(|path| graph.file(path)).collect(),
-            object: graph.file(format!("{name}.native.o")),
-            dwo: None,
-            also: Vec::new(),
-            decided: Decided::default(),
-        });
-        graph.add(Action { work, label: name.to_owned(), prefix: None, args: Vec::new(), cost: 1 })
-    }
-
-    #[test]
-    fn files_are_called_what_they_are_to_the_action() {
-        let mut graph = ActionGraph::new();
-        let a = backend(&mut graph, "a", &["b.o", "x.prof"]);
-        backend(&mut graph, "b", &[]);
-        let explainer = Explainer::new(&graph);
-        let of = |path: &str| explainer.input(a, path.into()).to_string();
-        assert_eq!(of("a.o"), "its module changed");
-        assert_eq!(of("a.bc"), "what the thin link decided for it changed");
-        assert_eq!(of("b.o"), "its import b.o changed");
-        assert_eq!(of("x.prof"), "its input x.prof changed");
-    }
-}

@@ -43,28 +43,3 @@ impl PageBlock {
         STANDARD.encode(bytes.expect("writing to memory does not fail"))
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use std::io::Read;
-
-    use flate2::read::ZlibDecoder;
-
-    use super::*;
-
-    #[test]
-    fn numbers_and_lines_come_back() {
-        let mut block = PageBlock::default();
-        [0, 127, 128, 300, u64::MAX].into_iter().for_each(|number| block.number(number));
-        block.known(None);
-        block.known(Some(0));
-        block.line("a\nb</script>");
-        let bytes = STANDARD.decode(block.packed()).expect("base64");
-        let mut plain = Vec::new();
-        ZlibDecoder::new(&bytes[..]).read_to_end(&mut plain).expect("deflated");
-        let (numbers, line) = plain.split_at(17);
-        assert_eq!(&numbers[..6], [0, 0x7f, 0x80, 1, 0xac, 2]);
-        assert_eq!(&numbers[6..], [&[0xff; 9][..], &[1, 0]].concat());
-        assert_eq!(line, b"\x01a\\nb</script>\n");
-    }
-}

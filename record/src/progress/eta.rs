@@ -86,36 +86,26 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// Returns a run of ten actions of a second each on two workers: `ended` have ended and two run since `since`.
-    fn run_of_ten(ended: usize, since: Duration, speed: u32) -> (Recorded, Instant) {
-        let begun = Instant::now();
-        let mut recorded = Recorded::new(begun);
-        recorded.report(ProgressEvent::Planned(Plan { actions: 10, cost: 10_000_000, jobs: 2 }), begun);
-        let wall = SECOND * speed;
-        for id in 0..ended {
-            let at = begun + wall * u32::try_from(id / 2).expect("small");
-            recorded.report(ProgressEvent::Started(step(id, 1_000_000)), at);
-            recorded.report(ProgressEvent::Finished(step(id, 1_000_000), measured(wall), ""), at + wall);
-        }
-        let at = begun + wall * u32::try_from(ended / 2).expect("small");
-        for id in ended..(ended + 2).min(10) {
-            recorded.report(ProgressEvent::Started(step(id, 1_000_000)), at);
-        }
-        (recorded, at + since)
-    }
-
     #[test]
-    fn half_way_there_the_other_half_is_left() {
-        let (recorded, now) = run_of_ten(4, Duration::ZERO, 1);
-        let left = left(&recorded, now).expect("known").as_secs_f64();
-        assert!((2.9..3.1).contains(&left), "six seconds of work on two workers, not {left}");
-    }
-
-    #[test]
-    fn a_slower_machine_is_noticed() {
-        let (recorded, now) = run_of_ten(6, Duration::ZERO, 5);
-        let left = left(&recorded, now).expect("known").as_secs_f64();
-        assert!((7.0..10.5).contains(&left), "two rounds of five seconds, not {left}");
+    fn what_is_left_follows_from_what_has_ended() {
+        // Of ten actions of a second on two workers: how many have ended, seconds that each took, what may be left.
+        for (ended, seconds, expected) in [(4, 1, 2.9..3.1), (6, 5, 7.0..10.5)] {
+            let begun = Instant::now();
+            let mut recorded = Recorded::new(begun);
+            recorded.report(ProgressEvent::Planned(Plan { actions: 10, cost: 10_000_000, jobs: 2 }), begun);
+            let wall = SECOND * seconds;
+            for id in 0..ended + 2 {
+                let at = begun + wall * u32::try_from(id / 2).expect("small");
+                recorded.report(ProgressEvent::Started(step(id, 1_000_000)), at);
+                if id < ended {
+                    let end = ProgressEvent::Finished(step(id, 1_000_000), measured(wall), "");
+                    recorded.report(end, at + wall);
+                }
+            }
+            let now = begun + wall * u32::try_from(ended / 2).expect("small");
+            let left = left(&recorded, now).expect("known").as_secs_f64();
+            assert!(expected.contains(&left), "{left} after {ended}");
+        }
     }
 
     #[test]

@@ -249,16 +249,6 @@ mod tests {
     }
 
     #[test]
-    fn a_log_names_the_longest() {
-        let (recorded, now) = busy();
-        assert_eq!(
-            of_log(&recorded, now).expect("runs"),
-            "100/232 done, 25 from the cache after 26 s, about 33 s left; 2 running, longest \
-             src/libgit2/pcre2_match\\u{1b}[31m\\n.c.o (2.0 s)"
-        );
-    }
-
-    #[test]
     fn who_holds_slots_is_named() {
         let (mut recorded, now) = busy();
         let log = |recorded: &Recorded| of_log(recorded, now).expect("runs");

@@ -402,7 +402,6 @@ mod tests {
     use distlto_planner::graph::ActionKind;
 
     use super::*;
-    use crate::progress::line;
 
     fn step(id: usize) -> ProgressStep<'static> {
         ProgressStep { id, kind: ActionKind::Opt, label: "m", cost: 1, lane: 0, command: "" }
@@ -410,23 +409,6 @@ mod tests {
 
     fn action(id: usize) -> ActionRecord {
         ActionRecord::new(id, ActionKind::Opt, "m", 1)
-    }
-
-    #[test]
-    fn a_run_grows_and_goes_on_counting() {
-        let begun = Instant::now();
-        let mut recorded = Recorded::new(begun);
-        recorded.report(ProgressEvent::Arrived(&action(0)), begun);
-        recorded.report(ProgressEvent::Planned(Plan { actions: 1, cost: 1, jobs: 1 }), begun);
-        recorded.report(ProgressEvent::Started(step(0)), begun);
-        recorded.report(ProgressEvent::Finished(step(0), Measured::default(), ""), begun);
-        recorded.report(ProgressEvent::Arrived(&action(1)), begun);
-        recorded.report(ProgressEvent::Grown(Plan { actions: 60, cost: 60, jobs: 1 }), begun);
-        let later = begun + Duration::from_secs(10);
-        recorded.report(ProgressEvent::Started(step(1)), later);
-        assert!(line::of_terminal(&recorded, later, 80).starts_with("1/60 "));
-        let text = line::of_log(&recorded, later).expect("runs");
-        assert!(text.starts_with("1/60 done after 10 s, about 1 s left; 1 running"), "{text}");
     }
 
     #[test]

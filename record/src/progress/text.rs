@@ -77,13 +77,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_cannot_move_the_cursor() {
-        assert_eq!(printable("src/a.o"), "src/a.o");
-        assert_eq!(printable("a\n\x1b[2Jb\tc\u{9b}\u{202e}d\r"), "a\\n\\u{1b}[2Jb\\tc\\u{9b}\\u{202e}d\\r");
-        assert_eq!(printable("pr\u{f6}\u{6a21}"), "pr\u{f6}\u{6a21}");
-    }
-
-    #[test]
     fn what_does_not_fit_loses_its_beginning() {
         assert_eq!(fitted("module.o", 8), "module.o");
         assert_eq!(fitted("module.o", 6), "..le.o");

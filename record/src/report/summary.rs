@@ -325,10 +325,9 @@ mod tests {
 
     use super::*;
     use crate::progress::recorded::Recorded;
-    use crate::progress::{Phase, Plan, ProgressEvent, ProgressStep, SlotWait};
+    use crate::progress::{Phase, Plan, ProgressEvent, ProgressStep};
     use crate::report::{Counts, Measured, Phases, Span};
     use crate::run::MemoryUse;
-    use crate::why::{Change, ChangeKind};
 
     struct Clock {
         begun: Instant,
@@ -421,25 +420,6 @@ mod tests {
     }
 
     #[test]
-    fn the_sentence_counts_reasons() {
-        let (mut recorded, now) = link();
-        let reasons = [
-            vec![Change::of(ChangeKind::Shard), Change::named(ChangeKind::Import, "d.o")],
-            vec![Change::of(ChangeKind::Module), Change::of(ChangeKind::Shard)],
-            vec![Change::named(ChangeKind::Import, "d.o")],
-            vec![Change::of(ChangeKind::Shard)],
-        ];
-        for (action, why) in recorded.run.actions.iter_mut().zip(reasons) {
-            action.why = why;
-        }
-        let sentence = summary(&recorded, now).sentence("app");
-        assert!(
-            sentence.starts_with("app: 4 backends (1 from the cache, 2 for imports, 1 for own code) in "),
-            "the cached one cost nothing: {sentence}"
-        );
-    }
-
-    #[test]
     fn one_long_backend_on_many_workers_is_the_best_possible() {
         let begun = Instant::now();
         let mut clock = Clock { begun, recorded: Recorded::new(begun) };
@@ -447,28 +427,6 @@ mod tests {
         clock.ran(0, ActionKind::Opt, "a.o", 0, (0, 100), Origin::Ran);
         clock.ran(1, ActionKind::Opt, "b.o", 1, (0, 5), Origin::Ran);
         assert_eq!(summary(&clock.recorded, clock.at(101)).efficiency, Some(1.0));
-    }
-
-    #[test]
-    fn slots_of_others_are_no_loss_of_ours() {
-        let begun = Instant::now();
-        let mut clock = Clock { begun, recorded: Recorded::new(begun) };
-        clock.recorded.report(ProgressEvent::Planned(Plan { actions: 2, cost: 2, jobs: 2 }), begun);
-        let step =
-            |id| ProgressStep { id, kind: ActionKind::Opt, label: "m.o", cost: 1, lane: 0, command: "" };
-        for (id, start) in [(0, 0), (1, 40)] {
-            clock.recorded.report(ProgressEvent::Started(step(id)), clock.at(start));
-            let waits = SlotWait { slots: 1 - id, is_alone: false, holders: vec![7] };
-            clock.recorded.report(ProgressEvent::Waits(&waits), clock.at(start));
-            let end = clock.at(start + 40);
-            clock.recorded.report(ProgressEvent::Finished(step(id), Measured::default(), ""), end);
-        }
-        let waited = SlotWaits { others_us: 4_000_000, ..SlotWaits::default() };
-        assert_eq!(clock.recorded.run.waited, waited);
-        let told = summary(&clock.recorded, clock.at(80));
-        assert_eq!((told.makespan, told.efficiency), (Duration::from_secs(8), Some(0.75)));
-        let line = "  8.0 s of work on 2 jobs in 8.0 s: 75 % of the best possible with the jobs that others left; they held 0.5";
-        assert_eq!(told.lines()[1], line);
     }
 
     #[test]
