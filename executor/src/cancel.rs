@@ -124,18 +124,3 @@ fn is_ignored(signal: i32) -> io::Result<bool> {
         _ => Err(io::Error::last_os_error()),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_call_is_more_urgent_and_the_first_signal_names_the_exit_code() {
-        let cancel = Cancel::new().unwrap();
-        assert_eq!((cancel.urgency(), cancel.exit_code()), (Urgency::None, 130));
-        cancel.cancel(Some(SIGTERM));
-        assert_eq!((cancel.urgency(), cancel.exit_code()), (Urgency::Ask, 143));
-        cancel.clone().cancel(Some(SIGINT));
-        assert_eq!((cancel.urgency(), cancel.exit_code()), (Urgency::Kill, 143));
-    }
-}

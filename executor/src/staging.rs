@@ -201,14 +201,4 @@ mod tests {
         assert_eq!(written(&again), empty);
         assert!(written(&anew) != left && !anew.file(&left).exists());
     }
-
-    #[test]
-    fn dropping_removes_everything() {
-        let place = tempfile::tempdir().unwrap();
-        let area = StagingArea::new(Some(place.path()), None);
-        let staging = Staging::new(&area, ["a.o".into()]).unwrap();
-        fs::write(staging.file(&staging.staged[0].temporary), "x").unwrap();
-        drop(staging);
-        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
-    }
 }

@@ -72,19 +72,3 @@ fn limit() -> usize {
     // Every Linux and macOS allows at least 128 KiB.
     usize::try_from(limit).unwrap_or(128 << 10)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_long_command_reads_back_from_its_file() {
-        let mut words = vec![b"ld.lld".to_vec(), b"-dynamic-linker".to_vec(), Vec::new()];
-        words.extend((0..100_000).map(|number| format!("a \"b\" {number}.o").into_bytes()));
-        let fitting = fit(&words).expect("a temporary directory");
-        assert_eq!(fitting.words.len(), 4);
-        assert_eq!(response::expand(fitting.words.to_vec()).expect("a response file"), words);
-        let short = fit(&words[..2]).expect("nothing to write");
-        assert_eq!(*short.words, words[..2]);
-    }
-}

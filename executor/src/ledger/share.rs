@@ -104,24 +104,6 @@ mod tests {
     }
 
     #[test]
-    fn alone_there_is_everything() {
-        assert_eq!(of(0, limits(4, 100), &[]), (4, 100, false));
-        let none = RunLimits { slots: None, memory: None };
-        assert_eq!(of(3, none, &[]), (u64::MAX, u64::MAX, false));
-    }
-
-    #[test]
-    fn what_others_hold_is_not_there() {
-        let others = [run(2, 30, None), run(1, 20, None)];
-        assert_eq!(of(1, limits(8, 100), &others), (5, 50, false));
-        assert_eq!(of(0, limits(8, 100), &others), (5, 50, true));
-        // A slot of its own, and no memory.
-        assert_eq!(of(0, limits(2, 40), &others), (1, 0, true));
-        let none = RunLimits { slots: None, memory: None };
-        assert_eq!(of(1, none, &others), (u64::MAX, u64::MAX, false));
-    }
-
-    #[test]
     fn who_has_least_is_left_room() {
         let waiting = |slots, since| [run(slots, 10, Some((since, 30)))];
         // It has fewer, or as many and has waited longer.
@@ -142,13 +124,6 @@ mod tests {
         let large = Holding { most: Some(50), ..run(0, 0, Some((0, 70))) };
         assert_eq!(of(1, limits(8, 1000), &[large]).1, 0, "it needs all of it, alone");
         assert_eq!(of(1, RunLimits { slots: None, memory: None }, &[large]).1, 0);
-    }
-
-    #[test]
-    fn who_does_not_go_on_is_not_waited_for() {
-        let others = [run(2, 90, None), run(0, 0, Some((0, 30)))];
-        let share = share_of((0, LATER), limits(8, 100), &others, |_| false);
-        assert_eq!((share.memory, share.first_waits), (10, false));
     }
 
     /// Runs that start and end actions by these rules, each taking its share in its turn.

@@ -122,26 +122,3 @@ impl Pools {
         self.used = self.used.zip(*needs, u64::saturating_sub);
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_resource_that_lacks_is_told() {
-        let mut pools = Pools::default();
-        let needs = Amounts::local(3);
-        assert_eq!(pools.lack(&needs), None);
-        pools.limit(Resource::Memory, 5);
-        pools.take(&needs);
-        assert_eq!(pools.lack(&needs), Some(Resource::Memory));
-        assert_eq!(pools.lack(&Amounts::local(2)), None);
-        pools.limit(Resource::Tokens, 1);
-        assert_eq!(pools.lack(&needs), Some(Resource::Tokens));
-        pools.limit(Resource::Slots, 1);
-        assert_eq!(pools.lack(&Amounts::local(0)), Some(Resource::Slots));
-        pools.give_back(&needs);
-        assert_eq!(pools.lack(&needs), None);
-        assert_eq!(pools.used(Resource::Memory), 0);
-    }
-}

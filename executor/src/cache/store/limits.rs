@@ -88,13 +88,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_default_is_a_part_of_the_disk() {
-        let disk = statvfs(Path::new("/")).expect("a disk");
-        let part = disk.f_blocks * disk.f_frsize / PART;
-        assert_eq!(default_size(Path::new("/no/such/folder")), part.max(LEAST_DEFAULT));
-    }
-
-    #[test]
     fn sizes_and_ages_as_people_write_them() {
         assert_eq!(parse_size("0"), Ok(0));
         assert_eq!(parse_size("8388608"), Ok(8 << 20));

@@ -239,15 +239,4 @@ mod tests {
         first.reach(FlightStage::Running);
         assert!(pace.may_race(&first), "a worker is late");
     }
-
-    #[test]
-    fn stages_are_counted() {
-        let pace = Pace::default();
-        let one = pace.begin(Duration::ZERO);
-        let other = pace.begin(Duration::ZERO);
-        one.reach(FlightStage::Running);
-        assert_eq!(pace.under_way(), UnderWay { uploading: 1, running: 1, ..UnderWay::default() });
-        drop((one, other));
-        assert_eq!(pace.under_way(), UnderWay::default());
-    }
 }

@@ -51,24 +51,3 @@ impl Silence {
         self.probe.take_if(|probe| probe.is_finished())
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_silence_begins_while_lookups_wait_and_lasts_until_one_ends() {
-        let mut silence = Silence::default();
-        let now = Some(Instant::now());
-        let long_ago = Instant::now().checked_sub(PATIENCE);
-        assert!(long_ago.is_some());
-        assert!(!silence.lasts(0, None) && !silence.lasts(0, now), "nobody has waited");
-        assert!(!silence.lasts(1, long_ago), "a part of an answer has come");
-        silence.heard = long_ago;
-        assert!(!silence.lasts(1, None) && !silence.lasts(1, now), "nobody has waited since then");
-        assert!(silence.lasts(1, long_ago));
-        assert!(silence.lasts(2, None), "nobody waits for a silent server");
-        silence.ends();
-        assert!(!silence.lasts(2, long_ago));
-    }
-}

@@ -41,20 +41,3 @@ impl Stop {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn what_waits_ends_with_the_run() {
-        let cancel = Cancel::new().unwrap();
-        let stop = Stop::of(&cancel).unwrap();
-        assert_eq!(stop.unless(std::future::ready(1)).await, Some(1));
-        let token = cancel.clone();
-        let waiting = stop.unless(pending::<u8>());
-        let (ended, ()) = tokio::join!(waiting, async move { token.cancel(None) });
-        assert_eq!(ended, None);
-        assert_eq!(stop.unless(pending::<u8>()).await, None, "it stays so");
-    }
-}

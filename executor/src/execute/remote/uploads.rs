@@ -123,26 +123,6 @@ mod tests {
     const SOON: Duration = Duration::from_millis(20);
 
     #[tokio::test]
-    async fn what_is_late_is_dropped_and_counted() {
-        let uploads = ResultUploads::default();
-        uploads.begin(1, SOON, async { Ok(()) }).await;
-        assert!(uploads.finish(Duration::from_secs(300)).await.is_none() && uploads.dropped() == 0);
-        for _ in 0..3 {
-            uploads.begin(1, SOON, pending()).await;
-        }
-        assert!(uploads.count() == 3 && uploads.finish(SOON).await.is_none());
-        assert_eq!((uploads.dropped(), uploads.count()), (3, 0));
-    }
-
-    #[tokio::test]
-    async fn the_first_failure_ends_all() {
-        let uploads = ResultUploads::default();
-        uploads.begin(1, SOON, pending()).await;
-        uploads.begin(1, SOON, async { Err(Error::Shutdown) }).await;
-        assert!(uploads.finish(Duration::from_secs(300)).await.is_some() && uploads.dropped() == 1);
-    }
-
-    #[tokio::test]
     async fn room_is_waited_for_once() {
         let uploads = ResultUploads::default();
         uploads.begin(usize::MAX, SOON, pending()).await;
