@@ -194,33 +194,6 @@ mod tests {
         flags.expect("an answer").args.join(" ")
     }
 
-    /// lld's answer is the one that distlto assumes for a linker that cannot be asked.
-    #[test]
-    fn lld_says_what_it_tells_its_backends() {
-        let linker = [b"ld.lld-22".to_vec()];
-        let base = "-faddrsig -ffunction-sections -fdata-sections";
-        let ask = |line: &str| {
-            let answers = Mutex::new(Answers::load(None));
-            say(remembered(&answers, &linker, &arguments(line), &Counted::default()))
-        };
-        assert_eq!(ask("-pie -m elf_x86_64 a.o"), format!("-O2 {base} -fpic"));
-        assert_eq!(ask("-m aarch64linux --lto-O3 a.o"), format!("-O3 {base}"));
-        assert_eq!(ask("-r a.o"), format!("-O2 {base}"));
-        assert_eq!(
-            ask("-shared --lto-sample-profile=not-there --no-lto-pgo-warn-mismatch -soname x"),
-            format!("-O2 {base} -fpic -mllvm -no-pgo-warn-mismatch -fprofile-sample-use=not-there")
-        );
-    }
-
-    #[test]
-    fn a_linker_without_dtlto_is_asked_once_too() {
-        let (answers, runner) = (Mutex::new(Answers::load(None)), Counted::default());
-        for _ in 0..2 {
-            assert_eq!(remembered(&answers, &[b"ld.lld-16".to_vec()], &arguments("-pie"), &runner), None);
-        }
-        assert_eq!(runner.0.load(Ordering::Relaxed), 1);
-    }
-
     #[test]
     fn a_linker_is_asked_once_for_each_set_of_options() {
         let folder = tempfile::tempdir().expect("a folder");

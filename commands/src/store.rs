@@ -92,16 +92,3 @@ fn is_first_in(cache: &Path, what: &str) -> bool {
     let made = fs::create_dir_all(folder).and_then(|()| File::create_new(place));
     !made.is_err_and(|error| error.kind() == ErrorKind::AlreadyExists)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_thing_is_said_once() {
-        let cache = tempfile::tempdir().expect("a folder");
-        let said = |what| is_first_in(cache.path(), what);
-        assert_eq!(["a", "b", "a", "b"].map(said), [true, true, false, false]);
-        assert!(is_first_in(Path::new("/dev/null"), "a"));
-    }
-}

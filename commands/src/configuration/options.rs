@@ -317,15 +317,3 @@ pub fn refuse(answer: clap::Error) -> ! {
     }
     exit::refuse(answer)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::unknown;
-
-    #[test]
-    fn a_mistyped_variable_is_none() {
-        let names =
-            ["DISTLTO_REQIRE", "DISTLTO_REQUIRE", "DISTLTO_REMOTE_TLS_CA", "DISTLTO_TEST_BIN", "PATH"];
-        assert_eq!(unknown(names.iter().map(ToString::to_string)), ["DISTLTO_REQIRE"]);
-    }
-}

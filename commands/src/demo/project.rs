@@ -45,17 +45,3 @@ fn main() -> String {
         "#include <cstdio>\n\n{declared}\nint main() {{\n  unsigned x = 1;\n{called}  std::printf(\"the sum is %u\\n\", x);\n}}\n"
     )
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_edited_text_occurs_once() {
-        let (name, old, _) = EDITED;
-        assert_eq!(name, "part05.cpp");
-        assert_eq!(source(5).matches(&old.replace("[*]", "*")).count(), 1, "{}", source(5));
-        assert!(!source(5).contains('@') && !source(11).contains('@'));
-        assert!(source(11).contains("small00(unsigned), small01(unsigned)"));
-    }
-}

@@ -37,18 +37,3 @@ fn wrap(line: &str, shown: &mut String) {
     }
     shown.push('\n');
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_that_matter_are_shown_in_80_columns() {
-        let text = format!("a: 1\nb: 2\nb: 3\na: {}end\nb: 4\n", "word ".repeat(20));
-        let shown = excerpt(&text, &["a: "]);
-        let expected = format!("a: 1\n...\na: {}word\n    {}end\n", "word ".repeat(14), "word ".repeat(5));
-        assert_eq!(shown, expected);
-        assert!(shown.lines().all(|line| line.len() <= COLUMNS));
-        assert_eq!(excerpt("x\n  y z\n", &[]), "x\n  y z\n");
-    }
-}

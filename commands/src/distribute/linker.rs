@@ -213,15 +213,6 @@ mod tests {
     }
 
     #[test]
-    fn a_parent_is_an_ancestor_and_another_process_is_none() {
-        let parent = getppid().expect("a parent").as_raw_pid();
-        let linker = ParentLinker::of_job_file(Path::new(&format!("out/p.{parent}.dist-file.json")));
-        assert!(linker.expect("the parent").is_alive());
-        assert_eq!(ParentLinker::of_job_file(Path::new(&format!("p.{}.dist-file.json", own()))), None);
-        assert_eq!(ParentLinker::of_job_file(Path::new("job.json")), None);
-    }
-
-    #[test]
     fn a_later_process_of_the_number_is_another_one() {
         let started = stat(own()).expect("this process").started;
         assert!(ParentLinker { process: own(), started: Some(started) }.is_alive());

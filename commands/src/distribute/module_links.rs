@@ -290,50 +290,6 @@ mod tests {
     }
 
     #[test]
-    fn every_name_leads_from_the_directory_to_its_file() {
-        let tree = tree(&["o/m.o", "c.o", "sub/d.o", "p/x.prof"]);
-        let base = tree.path().join("sub");
-        let placed = [
-            ("lib.a(m.o at 78)", "../o/m.o"),
-            ("../lib b/lib.a(m.o at 78)", "../o/m.o"),
-            ("a/../../n.o", "../c.o"),
-        ];
-        let present = ["../c.o", "./d.o", "../p", "../missing.o", "/dev/null", "", "-O2"];
-        let links = links(&base, &placed, &present).unwrap();
-        let read = |name: &str| fs::read_to_string(links.directory().join(name)).unwrap();
-        for (name, content) in [
-            ("lib.a(m.o at 78)", "o/m.o"),
-            ("../lib b/lib.a(m.o at 78)", "o/m.o"),
-            ("a/../../n.o", "c.o"),
-            ("../c.o", "c.o"),
-            ("./d.o", "sub/d.o"),
-            ("../p/x.prof", "p/x.prof"),
-        ] {
-            assert_eq!(read(name), content, "{name}");
-        }
-        let top = links.top.path().to_owned();
-        drop(links);
-        assert!(!top.exists());
-        assert_eq!(fs::read_to_string(tree.path().join("p/x.prof")).unwrap(), "p/x.prof");
-        assert_eq!(fs::read_dir(&base).unwrap().count(), 1, "something was put into the user's tree");
-    }
-
-    #[test]
-    fn a_shell_repeats_the_directory() {
-        let tree = tree(&["m.o", "it's.o"]);
-        let links = links(tree.path(), &[("../x/l.a(m.o at 8)", "m.o")], &["it's.o"]).unwrap();
-        let script = links.shell_commands(["../x/l.a(m.o at 8)", "it's.o", "absent.o"]);
-        drop(links);
-        let script = format!("{script} && cat '../x/l.a(m.o at 8)' \"it's.o\"");
-        let output = std::process::Command::new("sh")
-            .args(["-c", &script])
-            .env("TMPDIR", tree.path())
-            .output()
-            .unwrap();
-        assert_eq!(String::from_utf8_lossy(&output.stdout), "m.oit's.o", "{output:?}");
-    }
-
-    #[test]
     fn what_cannot_be_placed_is_refused() {
         let tree = tree(&["m.o", "n.o"]);
         let refused = |placed: &[(&str, &str)]| links(tree.path(), placed, &[]).unwrap_err().to_string();
@@ -350,16 +306,5 @@ mod tests {
         assert!(refused(&[("x\0y", m)]).contains("x\\0y"));
         let name = "x".repeat(300);
         assert!(refused(&[(&name, m)]).contains("too long"));
-    }
-
-    #[test]
-    fn only_modules_that_lie_elsewhere_are_misplaced() {
-        let tree = tree(&["m.o", "n.o"]);
-        let misplaced = |identifier, file| is_misplaced(tree.path(), identifier, Path::new(file));
-        assert!(!misplaced("m.o", "m.o"));
-        assert!(!misplaced("./m.o", "m.o"));
-        assert!(!misplaced("gone.o", "gone.o"));
-        assert!(misplaced("m.o", "n.o"));
-        assert!(misplaced("l.a(m.o at 8)", "m.o"));
     }
 }

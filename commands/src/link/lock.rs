@@ -138,8 +138,6 @@ impl Drop for StateLock {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
-    use std::process::Command;
     use std::thread;
 
     #[test]
@@ -155,25 +153,5 @@ mod tests {
             waiting.join().expect("it returns")
         });
         assert!(!taken.expect("free").after_crash);
-    }
-
-    #[test]
-    fn the_children_of_a_run_that_was_killed_are_waited_for() {
-        let place = tempfile::tempdir().expect("a directory");
-        let directory = place.path().to_str().expect("UTF-8");
-        let mut run = Command::new("true").spawn().expect("a process");
-        run.wait().expect("its end");
-        let path = place.path().join("lock");
-        fs::write(&path, run.id().to_string()).expect("written");
-        let file = File::open(&path).expect("a file");
-        let lock = Lock { guards: "testing", place: &path, links: Links::Refuse, patience: Patience::None };
-        assert_eq!(lock.ask(&file).expect("asked"), Locked::Held);
-        let taken = thread::scope(|scope| {
-            let waiting = scope.spawn(|| StateLock::take(directory));
-            thread::sleep(Duration::from_millis(50));
-            drop(file);
-            waiting.join().expect("no panic")
-        });
-        assert!(taken.expect("the lock").after_crash);
     }
 }

@@ -291,20 +291,3 @@ fn sweep(directory: &Path) -> Result<(), IoError> {
     }
     Ok(())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_output_is_guessed_from_the_usual_spellings() {
-        let guess = |line: &str| {
-            guess_output(&line.split(' ').map(|word| word.as_bytes().to_vec()).collect::<Vec<_>>())
-        };
-        assert_eq!(guess("clang a.o -o x"), Some("x".to_owned()));
-        assert_eq!(guess("clang -ox a.o"), Some("x".to_owned()));
-        assert_eq!(guess("ld.lld --output=x a.o"), Some("x".to_owned()));
-        assert_eq!(guess("clang a.o"), None);
-        assert_eq!(guess("clang a.o -o"), None);
-    }
-}

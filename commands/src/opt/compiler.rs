@@ -96,28 +96,6 @@ mod tests {
     }
 
     #[test]
-    fn compilers_of_one_word_and_of_more() {
-        for (line, program, arguments) in [
-            ("clang++", "clang++", ""),
-            ("clang++ --target=x -O3 -I dir", "clang++", "--target=x -O3 -I dir"),
-            ("/usr/bin/env clang++-22 -g", "clang++-22", "-g"),
-            ("env A=b clang++", "env A=b clang++", ""),
-            ("env -i clang++", "env", "-i clang++"),
-            ("ccache clang++ -c", "ccache clang++", "-c"),
-            ("tools/fbcc --cc=llvm/clang++", "llvm/clang++", ""),
-            ("fbcc --cc=clang++ --log-fbcc=False --target=x -nostdinc", "clang++", "--target=x -nostdinc"),
-            ("fbcc --cc=cc --log-fbcc=1 --fbcc-create-external-debug-info=a.dwo --show-flags", "cc", ""),
-            ("fbcc --log-fbcc=1 --target=x --cc=clang++ -g", "clang++", "--target=x -g"),
-            ("python3 -u fbcc.py --cc=clang++ -g", "clang++", "-g"),
-            ("--cc=clang++", "clang++", ""),
-        ] {
-            let compiler = read(&words(line)).expect("a compiler");
-            assert_eq!(compiler.program.join(" "), program, "{line}");
-            assert_eq!(compiler.arguments.join(" "), arguments, "{line}");
-        }
-    }
-
-    #[test]
     fn words_without_one_compiler_are_errors() {
         assert_eq!(read(&[]), Err(CompilerWordsError::Missing));
         assert_eq!(read(&words("-O2")), Err(CompilerWordsError::Missing));

@@ -470,13 +470,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_file_twice_in_a_line_is_two_modules() {
-        let ids = ["./o/a.o", "o/a.o", "o//a.o", "/o/a.o"];
-        let names = names(&ids, &ids.map(str::to_owned));
-        assert_eq!(names, ["%2E/o/a.o.bc", "o/a.o.bc", "o/%empty/a.o.bc", "%2F/o/a.o.bc"]);
-    }
-
-    #[test]
     fn encoded_names_sort_as_names_do() {
         let long = "x".repeat(DIGITS / 2);
         let mut names = [
