@@ -43,50 +43,6 @@ fn without_climbing(object: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::call::Compilation;
-
-    fn node(module: &str, path: &str, object: &str) -> Compilation {
-        Compilation {
-            module: module.to_owned(),
-            path: path.to_owned(),
-            shard: format!("{object}.thinlto.bc"),
-            object: object.to_owned(),
-            imports: ["c.o", module, "b.o", ""].map(str::to_owned).to_vec(),
-            triple: format!("triple of {module}"),
-        }
-    }
-
-    #[test]
-    fn nodes_become_jobs() {
-        let nodes = vec![node("lib.a(m.o at 78)", "m.o", "m.native.o"), node("b.o", "b.o", "b.native.o")];
-        let call = Call { name: String::new(), arguments: vec!["-O2".to_owned()], nodes };
-        let made: Value = serde_json::from_str(&text(&call, "clang", &["-w".to_owned()])).unwrap();
-        let args = json!([
-            "-O2",
-            "-w",
-            "-c",
-            "-x",
-            "ir",
-            ["-fthinlto-index=", "inputs", 1],
-            "-target",
-            ["", "args", 0],
-            "-o",
-            ["", "outputs", 0],
-            ["", "inputs", 0],
-        ]);
-        let modules = json!([["b.o", "b.o"], ["lib.a(m.o at 78)", "m.o"]]);
-        let expected = json!({
-            "version": {"major": 0, "minor": 0},
-            "common": {"codegen-tool": "clang", "args": args, "inputs": [], "modules": modules},
-            "jobs": [
-                {"inputs": ["lib.a(m.o at 78)", "m.native.o.thinlto.bc", "c.o", "b.o"],
-                 "outputs": ["m.native.o"], "args": ["triple of lib.a(m.o at 78)"]},
-                {"inputs": ["b.o", "b.native.o.thinlto.bc", "c.o"], "outputs": ["b.native.o"],
-                 "args": ["triple of b.o"]},
-            ],
-        });
-        assert_eq!(made, expected);
-    }
 
     #[test]
     fn an_output_is_named_without_climbing() {

@@ -103,28 +103,6 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn options_of_the_name_come_after_those_of_the_environment() {
-        let parsed = Options::parse(
-            "jobs=2,keep-going,arg=-mllvm,arg=-x=1,,2",
-            "distlto:jobs=4,compiler=a:b=c,keep-going=no,arg=-O3,verbose,log=l",
-        );
-        let expected = Options {
-            jobs: Some(4),
-            compiler: Some("a:b=c".to_owned()),
-            args: ["-mllvm", "-x=1,2", "-O3"].map(str::to_owned).to_vec(),
-            keep_going: false,
-            verbose: true,
-            log: Some("l".into()),
-        };
-        let parsed = parsed.unwrap();
-        assert_eq!(parsed.words(), ["-vv", "--jobs=4", "--log=l"]);
-        assert_eq!(parsed, expected);
-        for none in ["distlto", "distlto:", "distlto:,", ""] {
-            assert_eq!(Options::parse("", none).unwrap(), Options::default(), "{none}");
-        }
-    }
-
-    #[test]
     fn a_mistake_is_named_with_its_place() {
         for (option, problem) in [
             ("job=4", "is not known"),

@@ -155,17 +155,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_members_and_of_files() {
-        let splits = |name| splits(name).collect::<Vec<_>>();
-        assert_eq!(splits("d/libx.a(m.o at 78)"), [("d/libx.a", "m.o", 78)]);
-        assert_eq!(splits("d/libx.a(m.o)78"), [("d/libx.a", "m.o", 78)]);
-        assert_eq!(splits("libx.a(m (1).o at 8)"), [("libx.a", "m (1).o", 8), ("libx.a(m ", "1).o", 8)]);
-        for file in ["m.o", "libx.a(m.o)", "libx.a(m.o at x)", ""] {
-            assert_eq!(splits(file), [], "{file}");
-        }
-    }
-
-    #[test]
     fn long_names_of_coff_objects_end_with_nul() {
         let header = |name: &str, size: usize| format!("{name:<16}{:<32}{size:<10}`\n", 0);
         let names = "a long name.obj\0another one.obj\0";

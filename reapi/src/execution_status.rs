@@ -63,26 +63,3 @@ pub fn after_last_try(error: Error) -> Error {
         error => error,
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use tonic_types::ErrorDetails;
-
-    use super::*;
-
-    #[test]
-    fn missing_blobs_are_found() {
-        let (one, other) = (Digest::of(b"one"), Digest::of(b"other"));
-        let subjects = [format!("blobs/{one}"), format!("blobs/{other}"), "property/ISA".to_owned()];
-        let found = |violations: &[(&str, &str)]| {
-            let violations =
-                violations.iter().map(|(kind, subject)| PreconditionViolation::new(*kind, *subject, ""));
-            let details = ErrorDetails::with_precondition_failure(violations.collect::<Vec<_>>());
-            missing(&Status::with_error_details(Code::FailedPrecondition, "", details))
-        };
-        assert_eq!(found(&[("MISSING", &subjects[0]), ("MISSING", &subjects[1])]), Some(vec![one, other]));
-        assert_eq!(found(&[]), Some(vec![]));
-        assert_eq!(found(&[("MISSING", &subjects[0]), ("PLATFORM", &subjects[2])]), None);
-        assert_eq!(missing(&Status::failed_precondition("")), Some(vec![]));
-    }
-}
