@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use camino::{Utf8Path, Utf8PathBuf};
 use clap::Args;
 use distlto_planner::dtlto::temporaries;
-use distlto_planner::dtlto::{self, JobFile, JobFileError, cost};
+use distlto_planner::dtlto::{self, JobFile, cost};
 use distlto_planner::graph::{ActionGraph, ActionId};
 use distlto_planner::response;
 use distlto_planner::state::{self, Place, VARIABLE};
@@ -31,13 +31,10 @@ use distlto_prepare::leftovers::{self, RunDirectory};
 use distlto_prepare::message::say;
 use distlto_prepare::warning::warn;
 use distlto_prepare::write::to_standard_output;
-use miette::Diagnostic;
 use serde_json::json;
-use thiserror::Error;
 
 use crate::run_args::{Assembly, RunArgs};
 use crate::stats;
-use complete::CompleteError;
 use distlto_executor::cancel::Cancel;
 use distlto_executor::execute::spawn::LocalSpawner;
 use distlto_executor::process_stat::resident;
@@ -50,7 +47,7 @@ use distlto_record::progress::{JsonProgress, Profile, Reporter};
 use distlto_record::report::Report;
 use distlto_record::why::{Change, ChangeKind};
 use linker::ParentLinker;
-use modules::{JobDirectory, ModulesError};
+use modules::JobDirectory;
 
 /// The variable that holds options, for linkers that cannot be given any.
 pub const OPTIONS: &str = "DISTLTO_DISTRIBUTE_OPTIONS";
@@ -95,35 +92,6 @@ pub struct DistributeArgs {
     pub job_file: PathBuf,
 }
 
-/// Why jobs were not run.
-#[derive(Debug, Error, Diagnostic)]
-pub enum DistributeError {
-    /// The engine cannot be used.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Remote(#[from] crate::remote::connect::RemoteError),
-    /// The job file cannot be opened.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Open(#[from] distlto_prepare::error::PrepareError),
-    /// The job file makes no sense.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    JobFile(#[from] JobFileError),
-    /// The jobs' inputs are not there.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Modules(#[from] ModulesError),
-    /// Completing the shards failed.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Complete(#[from] CompleteError),
-    /// A file cannot be read or written.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Io(#[from] IoError),
-}
-
 /// A program's arguments with the options from the environment, which come before the arguments' own: after the first
 /// `own` words, the program's name or that and a subcommand's.
 pub fn with_environment(mut arguments: Vec<OsString>, own: usize) -> Vec<OsString> {
@@ -142,7 +110,7 @@ impl DistributeArgs {
 }
 
 /// Runs the jobs. Returns the exit code: 0, that of the first failure's class, or that of the signal that ended it.
-pub fn run(args: &DistributeArgs, cancel: &Cancel) -> Result<u8, DistributeError> {
+pub fn run(args: &DistributeArgs, cancel: &Cancel) -> miette::Result<u8> {
     if args.answered {
         return Ok(0);
     }
@@ -200,7 +168,7 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    fn run(&self, places: &Places) -> Result<u8, DistributeError> {
+    fn run(&self, places: &Places) -> miette::Result<u8> {
         let reporter = self.reporter()?;
         let (graph, directory) = (&self.file.graph, self.directory.path());
         let repeat = |job: ActionId| self.directory.repeat(graph, job);

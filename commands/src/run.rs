@@ -22,6 +22,7 @@ use distlto_planner::state::{Place, VARIABLE, directory};
 use distlto_prepare::exit;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::message::say;
+use miette::Report;
 
 use crate::action_log::{ActionLog, Recording};
 use crate::link::state::LinkState;
@@ -35,7 +36,7 @@ use distlto_record::progress::{Plan, Profile, Progress, ProgressEvent, Reporter}
 use distlto_record::report::{Counts, Failure};
 use distlto_record::why::Explainer;
 
-pub use error::RunError;
+use error::RunError;
 
 /// How often a graph that its own thin link writes again is read again.
 const ROUNDS: usize = 3;
@@ -64,7 +65,7 @@ pub struct RunCommandArgs {
 
 /// Runs the outdated actions. Returns the exit code: 0, that of the first failure's class, or that of the signal that
 /// ended the run.
-pub fn run(args: &RunCommandArgs, cancel: &Cancel) -> Result<u8, RunError> {
+pub fn run(args: &RunCommandArgs, cancel: &Cancel) -> Result<u8, Report> {
     let slots = JobSlots::usable(std::process::id());
     // The folder of many states; --state is that of this graph alone.
     let input = GraphSource::find(&args.graph, std::env::var(VARIABLE).ok().as_deref())?;
@@ -75,7 +76,7 @@ pub fn run(args: &RunCommandArgs, cancel: &Cancel) -> Result<u8, RunError> {
     let spawner = args.run.spawner();
     let mut reporter = args.run.reporter(Profile::COMMAND)?;
     let directory = Path::new(held.directory());
-    let mut rounds = || {
+    let mut rounds = || -> Result<End, Report> {
         for number in 0..ROUNDS {
             if number > 0 {
                 reporter = args.run.reporter(Profile::COMMAND)?;
@@ -97,14 +98,16 @@ pub fn run(args: &RunCommandArgs, cancel: &Cancel) -> Result<u8, RunError> {
                 end => return Ok(end),
             }
         }
-        Err(RunError::NeverSettles { graph: input.path().to_owned() })
+        Err(RunError::NeverSettles { graph: input.path().to_owned() }.into())
     };
     let ended = rounds();
     match &ended {
         Ok(End::Code(code)) => reporter.keep(directory, *code, None),
-        Err(error) => {
-            reporter.keep(directory, exit::code_of(error), Some(FailureCause::of(FailureKind::Failed, error)))
-        }
+        Err(error) => reporter.keep(
+            directory,
+            exit::code_of(&**error),
+            Some(FailureCause::of(FailureKind::Failed, &**error)),
+        ),
         // A run without actions leaves no record.
         Ok(End::NothingToDo | End::Rewritten(_)) => {}
     }
@@ -134,7 +137,7 @@ struct Round<'a> {
 }
 
 impl Round<'_> {
-    fn run(&self) -> Result<End, RunError> {
+    fn run(&self) -> Result<End, Report> {
         let graph = self.graph;
         let targets = selection::select(graph, &self.args.targets)?;
         selection::check_inputs(graph, &targets)?;
@@ -244,7 +247,7 @@ struct Watching<'a> {
     /// Actions with inputs from other actions; all others have been looked at.
     asked: BTreeSet<ActionId>,
     rewritten: Cell<Option<ActionGraph>>,
-    error: RefCell<Option<RunError>>,
+    error: RefCell<Option<Report>>,
 }
 
 impl Watching<'_> {

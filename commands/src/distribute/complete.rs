@@ -17,22 +17,18 @@ use distlto_prepare::io_error::IoError;
 use distlto_prepare::kind::{Format, Native, bitcode_of};
 use distlto_prepare::member::{LocatedMember, MemberContent, located_members};
 use distlto_prepare::write::{remove, write_atomically};
-use miette::Diagnostic;
+use miette::{Diagnostic, Report};
 use thiserror::Error;
 
 use crate::completion::{Completion, CompletionError, modules, of_modules};
 
 /// Why shards were not completed.
 #[derive(Debug, Error, Diagnostic)]
-pub enum CompleteError {
+enum CompleteError {
     /// The linker's output has no name.
     #[error("the job file does not name the output, so the linker's resolution file is not known")]
     #[diagnostic(code(distlto::bad_input), help("leave out --complete-shards"))]
     NoOutput,
-    /// The linker's resolution does not suffice.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Completion(#[from] CompletionError),
     /// A file is not an index shard.
     #[error("{}: {source}", path.display())]
     #[diagnostic(forward(source))]
@@ -42,18 +38,14 @@ pub enum CompleteError {
         /// The error in it.
         source: BitcodeError,
     },
-    /// A file cannot be read or written.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Io(#[from] IoError),
 }
 
 /// Completes the shards of all jobs of the linker with this process number, and removes lld's file.
-pub fn shards(file: &JobFile, process: Option<u32>) -> Result<(), CompleteError> {
+pub fn shards(file: &JobFile, process: Option<u32>) -> Result<(), Report> {
     let output = file.linker_output.as_ref().ok_or(CompleteError::NoOutput)?;
     let path = PathBuf::from(format!("{output}.resolution.txt"));
     let resolutions = fs::read(&path).map_err(|error| match error.kind() {
-        ErrorKind::NotFound => CompleteError::from(CompletionError::NotResolved { path: path.clone() }),
+        ErrorKind::NotFound => Report::from(CompletionError::NotResolved { path: path.clone() }),
         _ => IoError::on("read", &path)(error).into(),
     })?;
     let read = &mut |id: &str| match Input::open(Path::new(id)) {

@@ -11,48 +11,30 @@ use distlto_planner::dtlto::identifier::{self, ArchiveMember};
 use distlto_planner::dtlto::{JobFile, JobFileError, Placed};
 use distlto_planner::graph::{ActionGraph, ActionId};
 use distlto_planner::words::{shell_line, shell_quote};
-use distlto_prepare::error::PrepareError;
 use distlto_prepare::member;
 use miette::Diagnostic;
 use thiserror::Error;
 
-use super::module_links::{ModuleLinks, PlaceError, is_misplaced, paths_in};
+use super::module_links::{ModuleLinks, is_misplaced, paths_in};
 
 /// How many missing files an error names.
 const NAMED: usize = 8;
 
-/// Why jobs cannot run.
+/// Files that jobs read are not there.
 #[derive(Debug, Error, Diagnostic)]
-pub enum ModulesError {
-    /// Files that jobs read are not there.
-    #[error("{job_file}: {count} of the files that its jobs read are missing:{}", listed(missing, *count))]
-    #[diagnostic(
-        code(distlto::bad_input),
-        help(
-            "lld removes modules and shards when its link ends: run the jobs in lld's working directory while lld waits \
-             for them, or have lld keep them (-Wl,--save-temps)"
-        )
-    )]
-    Missing {
-        /// The job file.
-        job_file: String,
-        /// The first missing files, each with the module of a job that reads it.
-        missing: Vec<(Utf8PathBuf, String)>,
-        /// How many there are.
-        count: usize,
-    },
-    /// Names that are not those that the linker meant.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Garbled(#[from] JobFileError),
-    /// A member cannot be unpacked.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    MemberModule(#[from] PrepareError),
-    /// A module cannot be put at its identifier.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Place(#[from] PlaceError),
+#[error("{job_file}: {count} of the files that its jobs read are missing:{}", listed(missing, *count))]
+#[diagnostic(
+    code(distlto::bad_input),
+    help(
+        "lld removes modules and shards when its link ends: run the jobs in lld's working directory while lld waits \
+         for them, or have lld keep them (-Wl,--save-temps)"
+    )
+)]
+struct MissingFiles {
+    job_file: String,
+    /// The first of them, each with the module of a job that reads it.
+    missing: Vec<(Utf8PathBuf, String)>,
+    count: usize,
 }
 
 fn listed(missing: &[(Utf8PathBuf, String)], count: usize) -> String {
@@ -83,7 +65,7 @@ pub fn find<'a>(
     placed: &'a Placed,
     base: &Path,
     name: &str,
-) -> Result<Vec<(&'a Utf8Path, ModuleContent<'a>)>, ModulesError> {
+) -> miette::Result<Vec<(&'a Utf8Path, ModuleContent<'a>)>> {
     let mut elsewhere = Vec::new();
     let mut missing: Vec<(&Utf8Path, &Utf8Path)> = Vec::new();
     for path in file.graph.files() {
@@ -120,7 +102,7 @@ pub fn find<'a>(
     };
     let missing = missing.into_iter().take(NAMED);
     let missing = missing.map(|(path, content)| (content.to_owned(), reader(path))).collect();
-    Err(ModulesError::Missing { job_file: name.to_owned(), missing, count })
+    Err(MissingFiles { job_file: name.to_owned(), missing, count }.into())
 }
 
 /// Where jobs run: each of their inputs is at its path there.
@@ -139,7 +121,7 @@ impl JobDirectory {
         elsewhere: &[(&Utf8Path, ModuleContent<'_>)],
         base: &Path,
         own: &Path,
-    ) -> Result<Self, ModulesError> {
+    ) -> miette::Result<Self> {
         if elsewhere.is_empty() {
             return Ok(Self { path: base.to_owned(), links: None });
         }

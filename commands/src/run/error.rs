@@ -1,32 +1,12 @@
 //! Why a graph is not run.
 
-use crate::plan::PlanCommandError;
 use camino::Utf8PathBuf;
-use distlto_prepare::io_error::IoError;
 use miette::Diagnostic;
 use thiserror::Error;
-
-use crate::link::error::LinkError;
 
 /// Why a graph is not run, or not to its end.
 #[derive(Debug, Error, Diagnostic)]
 pub enum RunError {
-    /// The engine cannot be used.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Remote(#[from] crate::remote::connect::RemoteError),
-    /// The graph cannot be read, or makes no sense.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Graph(#[from] PlanCommandError),
-    /// The state directory cannot be held.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    State(#[from] LinkError),
-    /// A file cannot be read or written.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Io(#[from] IoError),
     /// A target that the graph does not know.
     #[error("the graph has no output and no action {target}{}", near.as_ref().map_or_else(String::new, |near| format!("; it has {near}")))]
     #[diagnostic(

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use crate::plan::GraphSource;
 use camino::{Utf8Path, Utf8PathBuf};
 use distlto_planner::graph::{ActionGraph, FileId};
+use miette::Report;
 
 use super::RunError;
 
@@ -17,7 +18,7 @@ pub(super) fn look(
     graph: &ActionGraph,
     written: Option<FileId>,
     input: &GraphSource,
-) -> Result<Option<ActionGraph>, RunError> {
+) -> Result<Option<ActionGraph>, Report> {
     let newer = input.read()?;
     if newer != *graph {
         return Ok(Some(newer));
@@ -27,7 +28,7 @@ pub(super) fn look(
         if let Some(difference) = difference(graph, &planned) {
             let index = path.parent().filter(|parent| !parent.as_str().is_empty());
             let index = index.unwrap_or(Utf8Path::new(".")).to_owned();
-            return Err(RunError::Stale { graph: input.path().to_owned(), index, difference });
+            return Err(RunError::Stale { graph: input.path().to_owned(), index, difference }.into());
         }
     }
     Ok(None)
