@@ -107,7 +107,7 @@ fn gnu(
 ) -> Result<u8, LinkError> {
     // A driver takes as long to answer as a large meta file to be read.
     let (meta, link) = rayon::join(|| meta::read(request.meta, text), || RuleThinLink::new(command, runner));
-    let (meta, link) = (meta.map_err(Buck2PlanError::from)?, link?);
+    let (meta, link) = (meta?, link?);
     let modules = LinkedModules::of(&meta);
     all_reach_linker(request, &link, &modules)?;
     stale::remove_left(&request.directory, modules.slots.par_iter().map(|slot| slot.path))?;
@@ -140,7 +140,7 @@ fn darwin(
         || darwin::read(request.meta, text, request.premerger),
         || RuleThinLink::new(command, runner),
     );
-    let (meta, link) = (meta.map_err(Buck2PlanError::from)?, link?);
+    let (meta, link) = (meta?, link?);
     if request.premerger && link.is_stock() {
         return Err(Buck2PlanError::NoPremerger.into());
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use camino::Utf8PathBuf;
 use distlto_executor::cancel::Cancel;
 use distlto_executor::hook::INSTALL;
-use distlto_planner::buck2::error::Buck2PlanError;
+use distlto_planner::buck2::error::{Buck2PlanError, MetaError};
 use distlto_planner::compile_jobs::CompileError;
 use distlto_planner::dtlto::JobFileError;
 use distlto_planner::graph::error::GraphError;
@@ -25,7 +25,6 @@ use distlto_prepare::write::to_standard_output;
 use miette::Diagnostic;
 use thiserror::Error;
 
-use super::lock::Busy;
 use crate::completion::CompletionError;
 use crate::plan::PlanCommandError;
 use crate::remote::connect::RemoteError;
@@ -48,9 +47,14 @@ pub enum LinkError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Io(#[from] IoError),
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Busy(#[from] Busy),
+    #[error("another link is writing the same output: process {holder} holds {}", path.display())]
+    #[diagnostic(
+        code(distlto::busy),
+        help(
+            "let one build step make each output; if both are wanted, run this one again when the other has ended"
+        )
+    )]
+    Busy { path: PathBuf, holder: String },
     #[error("the state in {} is not used: {}", directory.display(), exposed.of(directory))]
     #[diagnostic(
         code(distlto::io),
@@ -154,6 +158,7 @@ steps!(
     GraphError,
     JobFileError,
     LinkCommandError,
+    MetaError,
     PlanCommandError,
     PrepareError,
     RecordError,

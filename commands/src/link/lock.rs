@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use distlto_executor::process_stat::is_running;
@@ -14,37 +14,8 @@ use distlto_planner::state::Place;
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::lock::{Lock, Locked, Patience};
 use distlto_prepare::regular::{self, Links};
-use miette::Diagnostic;
-use thiserror::Error;
 
-/// Another run holds the output.
-#[derive(Debug, Error, Diagnostic)]
-#[error("another link is writing the same output: process {holder} holds {}", path.display())]
-#[diagnostic(
-    code(distlto::busy),
-    help(
-        "let one build step make each output; if both are wanted, run this one again when the other has ended"
-    )
-)]
-pub struct Busy {
-    /// The lock file.
-    pub path: PathBuf,
-    /// The other process.
-    pub holder: String,
-}
-
-/// Why the lock is not held.
-#[derive(Debug, Error, Diagnostic)]
-pub enum LockError {
-    /// The lock file could not be made.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Io(#[from] IoError),
-    /// Another run holds it.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Busy(#[from] Busy),
-}
+use super::error::LinkError;
 
 /// The state directory, held; released when dropped.
 #[derive(Debug)]
@@ -88,7 +59,7 @@ pub fn activity(directory: &Path) -> Activity {
 
 impl StateLock {
     /// Takes the lock of a state directory, which is there.
-    pub fn take(directory: &str) -> Result<Self, LockError> {
+    pub fn take(directory: &str) -> Result<Self, LinkError> {
         let path = Place::Lock.path(directory);
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
@@ -109,7 +80,7 @@ impl StateLock {
         let taken = lock.ask(&file)?;
         match taken {
             Locked::Held => {}
-            Locked::Taken => return Err(Busy { path, holder: last.into_inner() }.into()),
+            Locked::Taken => return Err(LinkError::Busy { path, holder: last.into_inner() }),
             Locked::Impossible => {
                 return Err(IoError::on("lock", path)(std::io::ErrorKind::Unsupported.into()).into());
             }

@@ -26,7 +26,7 @@ use tempfile::TempDir;
 use distlto_executor::variables::{self, Reader};
 
 use super::error::LinkError;
-use super::lock::{LockError, StateLock};
+use super::lock::StateLock;
 use super::options::LinkOptions;
 use crate::scratch::scratch;
 use crate::store;
@@ -92,15 +92,6 @@ pub fn guess_output(expanded: &[Word]) -> Option<String> {
 pub fn is_special(output: &Path) -> bool {
     let parent = output.parent().filter(|parent| !parent.as_os_str().is_empty());
     fs::metadata(output).is_ok_and(|found| !found.is_file()) || parent.is_some_and(|parent| !parent.is_dir())
-}
-
-impl From<LockError> for LinkError {
-    fn from(error: LockError) -> Self {
-        match error {
-            LockError::Io(error) => Self::Io(error),
-            LockError::Busy(error) => Self::Busy(error),
-        }
-    }
 }
 
 /// How long the record of a link is kept without a new run of that link.

@@ -212,10 +212,9 @@ impl<'b> Service<'b> {
                 }
             }
             match LinkState::open_or_scratch(directory) {
-                Err(LinkError::Busy(busy)) if busy.holder == std::process::id().to_string() => {
-                    if self.build.cancel.is_cancelled() {
-                        return Err(LinkError::Busy(busy));
-                    }
+                Err(LinkError::Busy { ref holder, .. })
+                    if *holder == std::process::id().to_string() && !self.build.cancel.is_cancelled() =>
+                {
                     thread::sleep(Duration::from_millis(5));
                 }
                 opened => return opened,
