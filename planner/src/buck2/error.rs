@@ -9,9 +9,7 @@ use distlto_prepare::json::{Fault, JsonError};
 use miette::Diagnostic;
 use thiserror::Error;
 
-use crate::link_line::LinkLineError;
-use crate::response::ResponseError;
-use crate::runner::ToolError;
+use crate::link_command::LinkCommandError;
 
 /// Why a meta file could not be used.
 #[derive(Debug, Error, Diagnostic)]
@@ -101,26 +99,14 @@ pub const ARGUMENT_FILE: &str = "thinlto_index_argsfile";
 /// Why plans could not be made from the linker's output.
 #[derive(Debug, Error, Diagnostic)]
 pub enum Buck2PlanError {
-    /// The meta file.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Meta(#[from] MetaError),
     /// A file could not be read or written.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Io(#[from] IoError),
-    /// A response file of the command.
+    /// The rule's command, or what it runs.
     #[error(transparent)]
     #[diagnostic(transparent)]
-    Response(#[from] ResponseError),
-    /// The driver's link line.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Line(#[from] LinkLineError),
-    /// The driver or the linker could not be run.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Tool(#[from] ToolError),
+    Command(#[from] LinkCommandError),
     /// The link's argument file.
     #[error("cannot read the link's argument file {}: {source}", file.display())]
     #[diagnostic(

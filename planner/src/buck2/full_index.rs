@@ -9,6 +9,7 @@ use distlto_prepare::io_error::IoError;
 use distlto_prepare::write::write_atomically;
 
 use crate::invocation::{ProgramKind, program};
+use crate::link_command::LinkCommandError;
 use crate::response::{self, MAX_DEPTH, ResponseError};
 use crate::runner::{Runner, ToolError};
 use crate::words::{Word, lossy, path_of, word_of};
@@ -45,7 +46,7 @@ impl IndexReader {
 }
 
 /// Whether a linker has the option: with one that it does not know, it complains.
-pub fn is_known_to(linker: &[Word], runner: &dyn Runner) -> Result<bool, ToolError> {
+pub fn is_known_to(linker: &[Word], runner: &dyn Runner) -> Result<bool, LinkCommandError> {
     let mut question = linker.to_vec();
     question.extend([b"--thinlto-full-index".to_vec(), b"--version".to_vec()]);
     let answer =
@@ -61,8 +62,8 @@ pub fn without(
     command: &[Word],
     reader: IndexReader,
     scratch: &Path,
-) -> Result<Option<Vec<Word>>, ResponseError> {
-    Removal { scratch, files: 0 }.words(command, reader, 0)
+) -> Result<Option<Vec<Word>>, LinkCommandError> {
+    Ok(Removal { scratch, files: 0 }.words(command, reader, 0)?)
 }
 
 struct Removal<'a> {
@@ -191,6 +192,6 @@ mod tests {
         let command = [b"clang++".to_vec(), format!("@{path}").into_bytes()];
         std::fs::write(&path, &command[1]).expect("written");
         let looped = without(&command, IndexReader::Driver, directory.path());
-        assert!(matches!(looped, Err(ResponseError::TooDeep { .. })));
+        assert!(matches!(looped, Err(LinkCommandError::Response(ResponseError::TooDeep { .. }))));
     }
 }

@@ -10,7 +10,8 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use crate::link_line::{Argument, LinkLineError, parse};
+use crate::link_command::LinkCommandError;
+use crate::link_line::{Argument, parse};
 use crate::linker::elf::script;
 use crate::linker::elf::search::Search;
 use crate::words::{Word, lossy, path_of};
@@ -44,7 +45,7 @@ impl LinePlaces {
         line: &[Word],
         given: &HashSet<Word>,
         script: &dyn Fn(&[u8]) -> bool,
-    ) -> Result<Self, LinkLineError> {
+    ) -> Result<Self, LinkCommandError> {
         let arguments = parse(line.to_vec())?;
         let mut walk = LineWalk {
             search: Search::of(&arguments),

@@ -94,7 +94,8 @@ impl<'a> RuleThinLink<'a> {
         }
         command.extend_from_slice(more);
         let program = lossy(&command[0]);
-        let mut output = runner.run(&command).map_err(|source| ToolError::Start { program, source })?;
+        let start = |source| LinkCommandError::from(ToolError::Start { program, source });
+        let mut output = runner.run(&command).map_err(start)?;
         if let Some(linker) = traced {
             let given = self.given()?;
             let known = LinePlaces::of(&linker.line, &given, &|_| false)?;
@@ -124,7 +125,6 @@ impl<'a> RuleThinLink<'a> {
                 let find = || {
                     let given = self.given()?;
                     LinePlaces::of(&linker.line, &given, &|name| !name.ends_with(b".o"))
-                        .map_err(Buck2PlanError::from)
                 };
                 places.get_or_init(|| find().unwrap_or_default()).brings(file, &flags)
             }
@@ -133,7 +133,7 @@ impl<'a> RuleThinLink<'a> {
     }
 
     /// The words of the argument file, or of the whole command where it has none.
-    fn given(&self) -> Result<HashSet<Word>, Buck2PlanError> {
+    fn given(&self) -> Result<HashSet<Word>, LinkCommandError> {
         let words = if self.has_argument_file {
             response::tokenize(&self.arguments)
         } else {
@@ -155,7 +155,7 @@ fn argument_file(command: &[Word]) -> Result<Option<Vec<u8>>, Buck2PlanError> {
 }
 
 /// Resolves a command to its linker. Returns `None` if the command does not reveal its linker; it then runs unchanged.
-fn ask(command: &[Word], runner: &dyn Runner) -> Result<Option<Linker>, Buck2PlanError> {
+fn ask(command: &[Word], runner: &dyn Runner) -> Result<Option<Linker>, LinkCommandError> {
     let (linker, line) = match resolve(&GivenCommand::new(command), runner) {
         Ok(Resolved::Link(link)) => (link.linker, link.line.words().to_vec()),
         Ok(Resolved::Other { linker: Some(linker), words }) => (vec![linker.into_bytes()], words),
@@ -163,9 +163,7 @@ fn ask(command: &[Word], runner: &dyn Runner) -> Result<Option<Linker>, Buck2Pla
         | Err(LinkCommandError::Tool(ToolError::NoCommands { .. })) => {
             return Ok(None);
         }
-        Err(LinkCommandError::Tool(error)) => return Err(error.into()),
-        Err(LinkCommandError::Response(error)) => return Err(error.into()),
-        Err(LinkCommandError::Line(error)) => return Err(error.into()),
+        Err(error) => return Err(error),
     };
     let has_full_index = is_known_to(&linker, runner)?;
     Ok(Some(Linker { line, has_full_index }))

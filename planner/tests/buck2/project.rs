@@ -37,7 +37,7 @@ pub fn write(path: &str, content: impl AsRef<[u8]>) {
 /// What the planner does after a thin link; its lists go to `link-plan.json` and `final_list`.
 pub fn finish(meta_file: &str, index: &str, arguments: &[u8]) -> Result<Vec<String>, Buck2PlanError> {
     let text = fs::read(meta_file).expect("a meta file");
-    let meta = meta::read(Path::new(meta_file), &text)?;
+    let meta = meta::read(Path::new(meta_file), &text).expect("a good meta file");
     GnuLink {
         meta: &meta,
         modules: &LinkedModules::of(&meta),
