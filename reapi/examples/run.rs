@@ -43,7 +43,7 @@ async fn main() -> Result<(), Box<dyn StdError>> {
     eprint!("{}", String::from_utf8_lossy(&client.stderr(&executed.result).await?));
     for file in &executed.result.output_files {
         let digest = file.digest.as_ref().and_then(Digest::from_message).ok_or("an output has no digest")?;
-        client.download_to(digest, Path::new(&file.path), file.is_executable).await?;
+        client.download_output(file, Path::new(&file.path)).await?;
         println!("{} {digest}", file.path);
     }
     println!("{:#?}", client.statistics().snapshot());

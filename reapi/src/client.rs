@@ -108,12 +108,8 @@ impl Client {
         self.inner.downloads.bytes(digest).await
     }
 
-    /// Downloads a blob to a file, which has its name only when it is complete and checked. Replaces an existing file.
-    pub async fn download_to(&self, digest: Digest, path: &Path, executable: bool) -> Result<(), Error> {
-        self.inner.downloads.path(digest, &[], path, executable).await
-    }
-
-    /// The same for an output of an action. Nothing is asked if the result holds its content.
+    /// Downloads an output of an action to a file, which has its name only when it is complete and checked. Replaces an
+    /// existing file. Nothing is asked if the result holds the content.
     pub async fn download_output(&self, output: &proto::OutputFile, path: &Path) -> Result<(), Error> {
         let digest = self.digest_of(output)?;
         self.inner.downloads.path(digest, &output.contents, path, output.is_executable).await

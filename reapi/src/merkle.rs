@@ -93,12 +93,6 @@ impl Tree {
         }
     }
 
-    /// Adds a directory, which may stay empty.
-    pub fn add_directory(&mut self, path: &str) -> Result<(), TreeError> {
-        let (parent, name) = self.parent(path)?;
-        parent.child(name, path).map(drop)
-    }
-
     /// The directory that holds `path`, and the name in it.
     fn parent<'path>(&mut self, path: &'path str) -> Result<(&mut Self, &'path str), TreeError> {
         check(path)?;

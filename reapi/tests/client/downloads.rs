@@ -8,7 +8,7 @@ use distlto_reapi::options::Compression;
 use distlto_reapi::{Digest, DigestMessage, Error};
 use distlto_reapi_server::{Break, Cut};
 
-use crate::help::{Tested, at_once, client, content, failed, names, server, wait};
+use crate::help::{Tested, at_once, client, content, failed, names, output_of, server, wait};
 
 #[test]
 fn small_ones_come_together() -> Tested {
@@ -94,7 +94,7 @@ fn what_is_wrong_is_not_handed_over() -> Tested {
             server.change(|faults| faults.wrong_bytes = u32::MAX);
             let errors = [
                 failed(wait(client.download(blob.digest()))),
-                failed(wait(client.download_to(blob.digest(), &path, false))),
+                failed(wait(client.download_output(&output_of(blob.digest(), false), &path))),
             ];
             for error in errors {
                 assert!(
@@ -105,7 +105,7 @@ fn what_is_wrong_is_not_handed_over() -> Tested {
             assert_eq!(std::fs::read(&path)?, b"before");
             server.change(|faults| faults.wrong_bytes = 0);
             server.evict(&blob.digest().message())?;
-            let error = failed(wait(client.download_to(blob.digest(), &path, false)));
+            let error = failed(wait(client.download_output(&output_of(blob.digest(), false), &path)));
             assert!(
                 matches!(&error, Error::Lost { digests, .. } if *digests == [blob.digest()]),
                 "{error:?}"
@@ -130,18 +130,18 @@ fn files() -> Tested {
         wait(client.upload([blob.clone()]))?;
         let path = folder.path().join("file");
         for executable in [false, true] {
-            wait(client.download_to(blob.digest(), &path, executable))?;
+            wait(client.download_output(&output_of(blob.digest(), executable), &path))?;
             assert_eq!(std::fs::read(&path)?, content(3, size));
             let mode = std::fs::metadata(&path)?.permissions().mode();
             assert_eq!(mode & 0o100 != 0, executable);
         }
         // Another content, which is longer.
         std::fs::write(&path, vec![1; 400_000])?;
-        wait(client.download_to(blob.digest(), &path, false))?;
+        wait(client.download_output(&output_of(blob.digest(), false), &path))?;
         assert_eq!(std::fs::read(&path)?, content(3, size));
     }
     let nowhere = folder.path().join("nowhere/file");
-    let error = failed(wait(client.download_to(Digest::of(b""), &nowhere, false)));
+    let error = failed(wait(client.download_output(&output_of(Digest::of(b""), false), &nowhere)));
     assert!(matches!(&error, Error::Io { path, .. } if *path == nowhere), "{error:?}");
     Ok(())
 }

@@ -4,12 +4,12 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use distlto_reapi::DigestMessage;
 use distlto_reapi::action::{Action, EncodedAction};
 use distlto_reapi::blob::Blob;
 use distlto_reapi::merkle::Tree;
 use distlto_reapi::options::Compression;
-use distlto_reapi::{Client, Error, Options};
+use distlto_reapi::proto::OutputFile;
+use distlto_reapi::{Client, Digest, DigestMessage, Error, Options};
 use distlto_reapi_server::{Faults, Server};
 use tokio::runtime::{Builder, Runtime};
 
@@ -100,10 +100,15 @@ pub fn prepare(script: &str, input: &[u8], change: impl FnOnce(&mut Action)) -> 
     Prepared { encoded, blobs, input }
 }
 
+/// An output of an action, whose content is a blob.
+pub fn output_of(digest: Digest, is_executable: bool) -> OutputFile {
+    OutputFile { digest: Some(digest.message()), is_executable, ..OutputFile::default() }
+}
+
 /// The digest of the only output.
-pub fn output(result: &distlto_reapi::proto::ActionResult) -> distlto_reapi::Digest {
+pub fn output(result: &distlto_reapi::proto::ActionResult) -> Digest {
     let digest = result.output_files.first().and_then(|file| file.digest.as_ref());
-    digest.and_then(distlto_reapi::Digest::from_message).expect("the action has one output")
+    digest.and_then(Digest::from_message).expect("the action has one output")
 }
 
 /// The entries of a folder.

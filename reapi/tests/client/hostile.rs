@@ -10,7 +10,7 @@ use distlto_reapi::blob::Blob;
 use distlto_reapi::{Client, Digest, DigestMessage, Error, Options, proto};
 use distlto_reapi_server::{Break, Cut, Server};
 
-use crate::help::{Tested, client, content, failed, server, wait};
+use crate::help::{Tested, client, content, failed, output_of, server, wait};
 
 /// How long a client is patient here.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -38,7 +38,7 @@ fn what_is_too_large_is_not_asked_for() -> Tested {
     let error = failed(wait(client.download(huge)));
     assert!(matches!(error, Error::TooLarge { size: 0x100_0000_0000, limit: 0x10_0000, .. }), "{error:?}");
     let folder = tempfile::tempdir()?;
-    let error = failed(wait(client.download_to(huge, &folder.path().join("file"), false)));
+    let error = failed(wait(client.download_output(&output_of(huge, false), &folder.path().join("file"))));
     assert!(matches!(error, Error::TooLarge { .. }), "{error:?}");
     assert_eq!(folder.path().read_dir()?.count(), 0);
     let one_more = Digest { hash: [1; 32], size: (1 << 20) + 1 };

@@ -17,43 +17,42 @@ fn golden_bytes() {
     // DirectoryNode directories = 2 { string name = 1; Digest digest = 2 }
     let digest = [&[0x0a, 0x40], EMPTY.as_bytes()].concat();
     let file = [&[0x0a, 1, b'f', 0x12, 66], &digest[..], &[0x20, 1]].concat();
-    let directory = [&[0x0a, 1, b'd', 0x12, 66], &digest[..]].concat();
-    let bytes = [&[0x0a, 73], &file[..], &[0x12, 71], &directory].concat();
+    let inner = [&[0x0a, 73], &file[..]].concat();
+    let digest = [&[0x0a, 0x40], Digest::of(&inner).hex().as_bytes(), &[0x10, 75]].concat();
+    let directory = [&[0x0a, 1, b'd', 0x12, 68], &digest[..]].concat();
+    let bytes = [&inner[..], &[0x12, 73], &directory].concat();
     let mut tree = Tree::new();
-    tree.add_directory("d").expect("it is the first");
+    tree.add_file("d/f", Digest::of(b""), true).expect("it is the first");
     tree.add_file("f", Digest::of(b""), true).expect("it is the first");
     assert_eq!(tree.build().digest(), Digest::of(&bytes));
 }
 
-/// All paths of a tree, sorted; a directory without a file has an entry of its own.
-type Files = BTreeMap<Vec<String>, Option<(Digest, bool)>>;
+/// All paths of a tree, sorted.
+type Files = BTreeMap<Vec<String>, (Digest, bool)>;
 
-/// A path, and its file or that it is a directory.
-type Entry = (Vec<String>, Option<(Digest, bool)>);
+/// A path and its file.
+type Entry = (Vec<String>, (Digest, bool));
 
 /// The directory below `prefix` as one would write it down; all directories by digest.
 fn naive(files: &Files, prefix: &[String], all: &mut BTreeMap<Digest, Vec<u8>>) -> Digest {
     let mut directory = Directory::default();
     let mut seen = Vec::new();
-    for (path, file) in files {
+    for (path, (digest, is_executable)) in files {
         if !path.starts_with(prefix) || path.len() == prefix.len() || seen.contains(&path[prefix.len()]) {
             continue;
         }
         let name = path[prefix.len()].clone();
         seen.push(name.clone());
-        match file {
-            Some((digest, is_executable)) if path.len() == prefix.len() + 1 => {
-                directory.files.push(FileNode {
-                    name,
-                    digest: Some(digest.message()),
-                    is_executable: *is_executable,
-                    node_properties: None,
-                })
-            }
-            _ => {
-                let digest = Some(naive(files, &path[..=prefix.len()], all).message());
-                directory.directories.push(DirectoryNode { name, digest });
-            }
+        if path.len() == prefix.len() + 1 {
+            directory.files.push(FileNode {
+                name,
+                digest: Some(digest.message()),
+                is_executable: *is_executable,
+                node_properties: None,
+            });
+        } else {
+            let digest = Some(naive(files, &path[..=prefix.len()], all).message());
+            directory.directories.push(DirectoryNode { name, digest });
         }
     }
     directory.files.sort_by(|one, other| one.name.as_bytes().cmp(other.name.as_bytes()));
@@ -73,8 +72,8 @@ fn files() -> impl Strategy<Value = Vec<Entry>> {
     // Few names, so that paths meet; some of them sort otherwise by characters of UTF-16.
     let name = prop::sample::select(vec!["a", "b", "a.b", "ä", "\u{ffee}", "\u{1f600}", "-"])
         .prop_map(str::to_owned);
-    let file = prop::option::of((prop::collection::vec(any::<u8>(), 0..3), any::<bool>()));
-    let file = file.prop_map(|file| file.map(|(bytes, executable)| (Digest::of(&bytes), executable)));
+    let file = (prop::collection::vec(any::<u8>(), 0..3), any::<bool>());
+    let file = file.prop_map(|(bytes, executable)| (Digest::of(&bytes), executable));
     prop::collection::vec((prop::collection::vec(name, 1..5), file), 0..24)
 }
 
@@ -85,15 +84,11 @@ proptest! {
         let mut files = Files::new();
         for (path, file) in &entries {
             let joined = path.join("/");
-            let added = match file {
-                Some((digest, executable)) => tree.add_file(&joined, *digest, *executable),
-                None => tree.add_directory(&joined),
-            };
-            // The naive idea of a conflict: a file at, above or below the path, or something at or below a file's.
-            let other = |(known, what): (&Vec<String>, &Option<(Digest, bool)>)| {
-                let (above, below) = (path.starts_with(known), known.starts_with(path));
+            let added = tree.add_file(&joined, file.0, file.1);
+            // The naive idea of a conflict: another file at, above or below the path.
+            let other = |(known, what): (&Vec<String>, &(Digest, bool))| {
                 let same = known == path && what == file;
-                !same && ((above && what.is_some()) || (below && file.is_some()))
+                !same && (path.starts_with(known) || known.starts_with(path))
             };
             let conflict = files.iter().any(other);
             prop_assert_eq!(added.is_err(), conflict, "{} in {:?}", joined, files);
@@ -113,11 +108,8 @@ proptest! {
         prop_assert!(blobs.iter().all(|digest| all.contains_key(digest)));
         // Built in any order it is the same.
         let mut backwards = Tree::new();
-        for (path, file) in entries.iter().rev() {
-            match file {
-                Some((digest, executable)) => backwards.add_file(&path.join("/"), *digest, *executable)?,
-                None => backwards.add_directory(&path.join("/"))?,
-            }
+        for (path, (digest, executable)) in entries.iter().rev() {
+            backwards.add_file(&path.join("/"), *digest, *executable)?;
         }
         prop_assert_eq!(backwards.build().digest(), root);
     }
@@ -138,7 +130,6 @@ fn what_cannot_be_in_a_tree() {
     assert!(conflict(tree.add_file("a/b", Digest::of(b"other"), false)), "another content");
     assert!(conflict(tree.add_file("a/b/c", digest, false)), "below a file");
     assert!(conflict(tree.add_file("a", digest, false)), "a directory's name");
-    assert!(conflict(tree.add_directory("a/b")), "a file's name");
 }
 
 #[test]
