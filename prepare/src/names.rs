@@ -40,7 +40,6 @@ pub fn escape_path(path: &[u8]) -> String {
 
 /// One component, `/` and the characters in `also` encoded: a file name that is safe anywhere.
 fn escape_component(component: &[u8], also: &[char]) -> String {
-    let mut out = String::with_capacity(component.len());
     match component {
         // Lower case, so that it is not the encoding of any byte.
         b"" => return "%empty".to_owned(),
@@ -48,9 +47,21 @@ fn escape_component(component: &[u8], also: &[char]) -> String {
         b".." => return "%2E%2E".to_owned(),
         _ => {}
     }
-    for chunk in component.utf8_chunks() {
+    let mut out = encoded(component, |c| {
+        matches!(c, '%' | ';' | '\\' | '/') || c.is_control() || !c.is_ascii() || also.contains(&c)
+    });
+    if out.to_ascii_lowercase().starts_with(RESERVED) {
+        out.replace_range(..1, "%2E");
+    }
+    if out.len() > LONGEST { shorten(&out, component) } else { out }
+}
+
+/// A text with the bytes of some characters encoded, and those that are no UTF-8.
+fn encoded(text: &[u8], is_encoded: impl Fn(char) -> bool) -> String {
+    let mut out = String::with_capacity(text.len());
+    for chunk in text.utf8_chunks() {
         for c in chunk.valid().chars() {
-            if matches!(c, '%' | ';' | '\\' | '/') || c.is_control() || !c.is_ascii() || also.contains(&c) {
+            if is_encoded(c) {
                 c.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| push_encoded(&mut out, byte));
             } else {
                 out.push(c);
@@ -58,17 +69,11 @@ fn escape_component(component: &[u8], also: &[char]) -> String {
         }
         chunk.invalid().iter().for_each(|&byte| push_encoded(&mut out, byte));
     }
-    if out.to_ascii_lowercase().starts_with(RESERVED) {
-        out.replace_range(..1, "%2E");
-    }
-    if out.len() > LONGEST { shorten(&out, component) } else { out }
+    out
 }
 
 fn push_encoded(out: &mut String, byte: u8) {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    out.push('%');
-    out.push(char::from(DIGITS[usize::from(byte >> 4)]));
-    out.push(char::from(DIGITS[usize::from(byte & 15)]));
+    *out += &format!("%{byte:02X}");
 }
 
 /// A readable beginning, `%~`, which no encoding contains, a hash of the whole, and the suffix, by which compilers
@@ -181,16 +186,5 @@ fn split_extension(name: &str) -> (&str, &str) {
 
 /// A name for people: as it is where it is UTF-8 without control characters, else with those bytes encoded.
 pub(crate) fn printable(name: &[u8]) -> String {
-    let mut out = String::with_capacity(name.len());
-    for chunk in name.utf8_chunks() {
-        for c in chunk.valid().chars() {
-            if c.is_control() || c == '%' {
-                c.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| push_encoded(&mut out, byte));
-            } else {
-                out.push(c);
-            }
-        }
-        chunk.invalid().iter().for_each(|&byte| push_encoded(&mut out, byte));
-    }
-    out
+    encoded(name, |c| c.is_control() || c == '%')
 }
