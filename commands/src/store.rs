@@ -82,10 +82,7 @@ fn claimed(place: PathBuf) -> Option<PathBuf> {
 
 /// Whether the user has not seen this note yet, as far as is recorded. It counts as seen from now on.
 pub fn is_first(what: &str) -> bool {
-    own_cache().is_none_or(|cache| is_first_in(cache, what))
-}
-
-fn is_first_in(cache: &Path, what: &str) -> bool {
+    let Some(cache) = own_cache() else { return true };
     let folder = cache.join(SAID);
     let place = folder.join(Digest::of(what.as_bytes()).hex());
     // Of links that run at once, only one makes the file. If no file can be made, the note is printed again.

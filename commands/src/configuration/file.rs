@@ -5,7 +5,6 @@
 //! precedence or is trusted.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::fs::Metadata;
 use std::io::{self, Read as _};
 use std::num::NonZeroU16;
@@ -14,6 +13,7 @@ use std::path::{Path, PathBuf};
 use distlto_prepare::io_error::IoError;
 use distlto_prepare::private::Exposed;
 use distlto_prepare::regular;
+use distlto_reapi::options::Headers;
 use miette::Diagnostic;
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
@@ -196,7 +196,8 @@ pub struct RemoteTable {
     /// A program that knows headers.
     pub credential_helper: Option<PathBuf>,
     /// Headers of every call.
-    pub headers: HeaderTable,
+    #[serde(deserialize_with = "headers")]
+    pub headers: Headers,
     /// Certificates.
     pub tls: TlsFiles,
 }
@@ -208,7 +209,8 @@ pub struct Access {
     /// A program that knows headers.
     pub credential_helper: Option<PathBuf>,
     /// Headers of every call.
-    pub headers: HeaderTable,
+    #[serde(deserialize_with = "headers")]
+    pub headers: Headers,
     /// Certificates.
     pub tls: TlsFiles,
 }
@@ -225,28 +227,16 @@ pub struct TlsFiles {
     pub key: Option<PathBuf>,
 }
 
-/// Headers by name. The values are secret.
-#[derive(Clone, Default, PartialEq, Eq)]
-pub struct HeaderTable(pub Vec<(String, String)>);
-
-impl fmt::Debug for HeaderTable {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_list().entries(self.0.iter().map(|(name, _)| name)).finish()
-    }
-}
-
-impl<'de> Deserialize<'de> for HeaderTable {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // serde's message for a wrong type quotes the value.
-        let wrong =
-            || D::Error::custom("headers are strings by name, such as authorization = \"Bearer ...\"");
-        let toml::Value::Table(table) = toml::Value::deserialize(deserializer)? else { return Err(wrong()) };
-        let header = |(name, value): (String, toml::Value)| match value {
-            toml::Value::String(value) if is_header_name(&name) => Ok((name.to_ascii_lowercase(), value)),
-            _ => Err(wrong()),
-        };
-        table.into_iter().map(header).collect::<Result<_, _>>().map(Self)
-    }
+/// Reads a table of headers.
+fn headers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Headers, D::Error> {
+    // serde's message for a wrong type quotes the value.
+    let wrong = || D::Error::custom("headers are strings by name, such as authorization = \"Bearer ...\"");
+    let toml::Value::Table(table) = toml::Value::deserialize(deserializer)? else { return Err(wrong()) };
+    let header = |(name, value): (String, toml::Value)| match value {
+        toml::Value::String(value) if is_header_name(&name) => Ok((name.to_ascii_lowercase(), value)),
+        _ => Err(wrong()),
+    };
+    table.into_iter().map(header).collect::<Result<_, _>>().map(Headers)
 }
 
 /// A server of `[credentials]`, as HTTP names it.

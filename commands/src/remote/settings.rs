@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use distlto_executor::execute::remote::engine::{ActionCacheSettings, EngineSettings};
 use distlto_executor::variables::REMOTE_HEADERS;
 use distlto_reapi as reapi;
-use distlto_reapi::options::{CallerTool, CredentialHelper, Endpoint, Tls};
+use distlto_reapi::options::{CallerTool, CredentialHelper, Endpoint, Headers, Tls};
 
 use super::args::RemoteArgs;
 use super::values::{CacheMode, ChosenServer, Fallback, Properties, ToolchainPlace, UrlText, parse_headers};
-use crate::configuration::file::{Access, ConfigError, HeaderTable, RemoteTable, TlsFiles};
+use crate::configuration::file::{Access, ConfigError, RemoteTable, TlsFiles};
 use crate::configuration::trust::{ConfigFiles, ConfigPlaces};
 
 /// Which servers are used, and how.
@@ -99,11 +99,7 @@ fn caller(args: &RemoteArgs, around: &ConfigPlaces) -> Result<Access, ConfigErro
     };
     let (ca, cert) = (args.remote_tls_ca.clone(), args.remote_tls_cert.clone());
     let tls = TlsFiles { ca, cert, key: args.remote_tls_key.clone() };
-    Ok(Access {
-        credential_helper: args.remote_credential_helper.clone(),
-        headers: HeaderTable(headers),
-        tls,
-    })
+    Ok(Access { credential_helper: args.remote_credential_helper.clone(), headers: Headers(headers), tls })
 }
 
 /// All sources of settings.
@@ -222,7 +218,7 @@ impl<'a> Sources<'a> {
         options.give_up_after(retry.unwrap_or(options.retry_time));
         let compression = self.first(self.args.remote_compression, |remote| remote.compression);
         options.compression = compression.unwrap_or_default().into();
-        options.headers.0 = access.headers.0;
+        options.headers = access.headers;
         options.credential_helper = access.credential_helper.map(CredentialHelper::new);
         options.s3 = match self.is_stranger(&options.endpoint) {
             true => self.around.s3.clone().without_key(),
@@ -317,7 +313,7 @@ impl<'a> Sources<'a> {
 
 /// Adds the credentials that are missing.
 fn add(access: &mut Access, other: Access) {
-    let known = |headers: &HeaderTable, name: &str| headers.0.iter().any(|(known, _)| known == name);
+    let known = |headers: &Headers, name: &str| headers.0.iter().any(|(known, _)| known == name);
     let new: Vec<_> = other.headers.0.into_iter().filter(|(name, _)| !known(&access.headers, name)).collect();
     access.headers.0.extend(new);
     access.credential_helper = access.credential_helper.take().or(other.credential_helper);
