@@ -299,21 +299,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reasons_are_read_as_llvm_prints_them() {
-        let line =
-            "7 (_Z1gi): Reason = TooLarge, Threshold = 70, Size = 96, MaxHotness = unknown, Attempts = 1";
-        let why_not = Some("TooLarge: 96 instructions, and the limit for this call is 70".to_owned());
-        let name = "_Z1gi".to_owned();
-        let expected = Function { name, guid: 7, instructions: 96, imported: false, why_not };
-        assert_eq!(refused(line), Some(expected));
-        let functions = refused(line).into_iter().collect();
-        let [module, from] = ["a.o", "d/b \n.o"].map(str::to_owned);
-        let text = Functions { version: 1, module, from, functions, others: 2, note: None }.to_string();
-        let lines = "a.o imports 0 of 3 functions of d/b \\n.o\n     96  g(int): TooLarge: 96 instructions, and the limit";
-        assert!(text.starts_with(lines) && text.contains("\n2 more: "), "{text}");
-        let nameless =
-            refused("8: Reason = None, Threshold = 0, Size = -1, MaxHotness = cold").expect("a line");
-        assert_eq!((nameless.name.as_str(), nameless.instructions), ("guid 8", 0));
+    fn damaged_reasons_are_none() {
         for damaged in [
             "",
             "7",

@@ -37,6 +37,8 @@ const SOURCES: &str = "sources";
 /// Where every way writes the program, before it goes to the way's own directory.
 const LINKED: &str = "linked";
 const PLACES: [&str; 3] = [IN_PROCESS, DISTLTO, OBJECTS];
+/// One name fits into the place of another.
+const _: () = assert!(IN_PROCESS.len() == DISTLTO.len() && DISTLTO.len() == OBJECTS.len());
 
 /// One link, ready to be made in every way.
 pub struct Ways<'a> {
@@ -230,14 +232,4 @@ impl<'a> Ways<'a> {
 
 fn argument(option: &str, path: &Path) -> Word {
     [option.as_bytes(), path.as_os_str().as_bytes()].concat()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::PLACES;
-
-    #[test]
-    fn one_name_fits_into_the_place_of_another() {
-        assert!(PLACES.iter().all(|place| place.len() == PLACES[0].len()), "{PLACES:?}");
-    }
 }

