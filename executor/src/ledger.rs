@@ -24,7 +24,7 @@ pub mod share;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind};
+use std::io::{ErrorKind, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -163,11 +163,8 @@ impl Ledger {
     fn enter(&self) -> Result<NamedTempFile, LedgerError> {
         let made = tempfile::Builder::new().prefix(PREFIX).tempfile_in(&self.place);
         let file = made.map_err(IoError::on("write into", &self.place))?;
-        match of_run(file.path()).ask(file.as_file())? {
-            Locked::Held => {}
-            Locked::Taken | Locked::Impossible => {
-                return Err(LedgerError::NoLocks { path: self.place.clone() });
-            }
+        if of_run(file.path()).ask(file.as_file())? != Locked::Held {
+            return Err(LedgerError::NoLocks { path: self.place.clone() });
         }
         write(&file, &Holding::default())?;
         Ok(file)
@@ -258,22 +255,9 @@ fn living(path: &Path) -> Option<Holding> {
         let _ = fs::remove_file(path);
         return None;
     }
-    let mut bytes = [0; holding::SIZE];
-    let count = read_at_start(&file, &mut bytes).ok()?;
-    Holding::parse(&bytes[..count])
-}
-
-fn read_at_start(file: &File, bytes: &mut [u8]) -> io::Result<usize> {
-    let mut count = 0;
-    while count < bytes.len() {
-        match file.read_at(&mut bytes[count..], count as u64) {
-            Ok(0) => break,
-            Ok(more) => count += more,
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(count)
+    let mut bytes = Vec::new();
+    (&file).take(holding::SIZE as u64).read_to_end(&mut bytes).ok()?;
+    Holding::parse(&bytes)
 }
 
 fn of_run(path: &Path) -> Lock<'_> {
