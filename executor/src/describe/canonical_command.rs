@@ -273,4 +273,10 @@ mod tests {
             assert!(refusal(word, true).is_none(), "{word}");
         }
     }
+
+    #[test]
+    fn names_that_may_be_files() {
+        let names: Vec<_> = names_in("-fbasic-block-sections=list=a=b").collect();
+        assert_eq!(names, ["-fbasic-block-sections=list=a=b", "list=a=b", "a=b", "b"]);
+    }
 }
