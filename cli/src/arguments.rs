@@ -5,6 +5,7 @@
 //! `docs/reference.md`.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use distlto_commands::configuration::ConfigArgs;
@@ -65,10 +66,18 @@ fn template() -> String {
     let others =
         all.get_subcommands().filter(|command| !command.is_hide_set() && !is_named(command.get_name()));
     let others: Vec<&str> = others.map(clap::Command::get_name).collect();
-    text + &format!(
-        "\nFor build rules (distlto help NAME):\n  {}\n\nOptions:\n{{options}}{{after-help}}",
-        others.join(", ")
-    )
+    text += &format!("\nFor build rules (distlto help NAME):\n  {}\n", others.join(", "));
+    if let Some(guides) = guides() {
+        text += &format!("\nGuides: {}\n", guides.display());
+    }
+    text + "\nOptions:\n{options}{after-help}"
+}
+
+/// The folder of the documents that messages name, where this program is installed.
+fn guides() -> Option<PathBuf> {
+    let program = std::env::current_exe().ok()?;
+    let prefix = program.parent()?.parent()?;
+    Some(prefix.join("share/doc/distlto")).filter(|folder| folder.is_dir())
 }
 
 /// The subcommands. Each one's help text is that of its arguments.

@@ -166,12 +166,13 @@ impl<'a> ExplainedModule<'a> {
         };
         let why = reasons("since");
         let was_cached = action.cache.as_ref().is_some_and(|cache| cache.hit);
-        let ran = if was_cached { "a cache had its object" } else { "its backend ran" };
+        let (ran, why) =
+            if was_cached { ("a cache had its object", String::new()) } else { ("its backend ran", why) };
         match action.result {
             ActionStatus::Done => {
                 let same = action.outputs.iter().all(|out| out.before == out.after);
                 let object = match same {
-                    _ if action.outputs.iter().all(|out| out.after.is_none()) => "",
+                    _ if action.outputs.iter().all(|out| out.before.is_none() || out.after.is_none()) => "",
                     true => "; the object is the same as before",
                     false => "; the object is another one",
                 };

@@ -116,14 +116,14 @@ impl InspectArgs {
             inspection.modules.iter().filter(|module| self.shows(&module.label)).collect();
         modules.sort_by_key(|module| {
             let instructions = module.own_instructions + module.imported_instructions;
-            (Reverse(module.cpu_us), Reverse(instructions))
+            (Reverse(module.took_us), Reverse(instructions))
         });
         let mut text = format!(
             "{:>10} {:>10} {:>12} {:>9} {:>8} {:>9}  module\n",
             "time", "memory", "instructions", "imported", "imports", "importers"
         );
         for module in modules {
-            let time = module.cpu_us.map_or_else(|| "-".to_owned(), human_us);
+            let time = module.took_us.map_or_else(|| "-".to_owned(), human_us);
             let memory = module.peak_memory.map_or_else(|| "-".to_owned(), size);
             let ModuleFacts { label, own_instructions, imported_instructions, imports, importers, .. } =
                 module;

@@ -72,6 +72,8 @@ struct LastRun {
     jobs: Option<usize>,
     /// Backends that ran.
     ran: usize,
+    /// Those whose objects caches had.
+    cached: usize,
     /// Those that kept their object since they import the same, though shard or imports changed.
     same_imports: usize,
     /// Those that ran and wrote another object than before; absent where objects are not kept.
@@ -189,10 +191,15 @@ impl Inspection {
                 Some(code) => format!(", failed with exit code {code}"),
             };
             text.push_str(&format!(
-                "the last link took {}{code}: {} of {} ran{}{}\n",
+                "the last link took {}{code}: {} of {} ran{}{}{}\n",
                 human_us(run.wall_us),
                 run.ran,
                 counted(self.modules.len(), "backend"),
+                if run.cached > 0 {
+                    format!(", caches had {}", counted(run.cached, "object"))
+                } else {
+                    String::new()
+                },
                 same_imports(run.same_imports),
                 run.changed.map_or_else(String::new, |changed| {
                     format!(", the objects of {changed} differ from those before")
@@ -228,13 +235,14 @@ pub fn changed(run: &RunRecord) -> Option<Vec<&ActionRecord>> {
 
 impl LastRun {
     fn of(run: &RunRecord) -> Self {
-        let ran = || run.done_backends();
+        let of = |origin| run.done_backends().filter(move |action| action.took.origin == origin).count();
         Self {
             begun_ms: run.begun_ms,
             wall_us: run.wall_us,
             exit_code: run.exit_code,
             jobs: run.jobs,
-            ran: ran().count(),
+            ran: of(Origin::Ran),
+            cached: of(Origin::Cache),
             same_imports: run.same_imports(),
             changed: changed(run).map(|changed| changed.len()),
             chain: Summary::of(run, run.wall_us)

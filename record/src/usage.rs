@@ -103,8 +103,7 @@ impl LinkUsage {
         let linker = Path::new(run.linker_directory.as_deref().unwrap_or_default());
         let output = linker.join(run.output.as_deref().unwrap_or_default());
         let failed = run.exit_code != Some(0);
-        // A failed link has no record of its kept objects.
-        let spared = run.actions.iter().filter(|_| !failed).filter_map(|action| action.took.spared_us);
+        let spared = run.actions.iter().filter_map(|action| action.took.spared_us);
         Self {
             begun_ms: run.begun_ms,
             directory: run.directory.clone(),

@@ -27,7 +27,7 @@ pub const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
                 "Prints the backends that would run, and why.",
             ),
             (
-                "distlto link --remote-cache grpcs://cache.example.org -- clang++ -flto=thin a.o -o prog",
+                "distlto link --remote-cache grpcs://cache.example.org -- clang++ -flto=thin -fuse-ld=lld a.o -o prog",
                 "Shares objects with other machines.",
             ),
         ],

@@ -90,7 +90,19 @@ fn add(command: &Command, pages: &mut Vec<Page>) -> std::io::Result<()> {
         page.render_subcommands_section(&mut text)?;
     }
     exit_codes().to_writer(&mut text)?;
-    for (heading, entries) in [("ENVIRONMENT", VARIABLES), ("FILES", FILES), ("EXAMPLES", examples_of(&name))]
+    // The page of distlto itself has those of its links.
+    let of_links = command.find_subcommand("link").unwrap_or(command);
+    let of_options = of_links.get_arguments().filter_map(|option| {
+        let (variable, name) = (option.get_env()?.to_str()?, option.get_long()?);
+        Some((variable.to_owned(), format!("The option --{name}")))
+    });
+    let variables: Vec<(String, String)> = of_options.collect();
+    let mut variables: Vec<(&str, &str)> =
+        variables.iter().map(|(variable, text)| (variable.as_str(), text.as_str())).collect();
+    variables.retain(|(variable, _)| VARIABLES.iter().all(|(known, _)| known != variable));
+    variables.splice(0..0, VARIABLES.iter().copied());
+    for (heading, entries) in
+        [("ENVIRONMENT", &variables[..]), ("FILES", FILES), ("EXAMPLES", examples_of(&name))]
     {
         table(heading, entries).to_writer(&mut text)?;
     }

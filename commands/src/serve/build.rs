@@ -20,7 +20,7 @@ use distlto_prepare::message::say;
 use distlto_prepare::mutex::lock;
 use distlto_prepare::text::printable;
 use distlto_record::progress::text::counted;
-use distlto_record::progress::{Profile, Progress, ProgressEvent, Reporter, Style};
+use distlto_record::progress::{Profile, Progress, ProgressEvent, Reporter};
 use distlto_record::usage::{LinkUsage, UsageCounts, UsageTotals};
 
 use super::collection::Collection;
@@ -234,11 +234,9 @@ impl<'a> Build<'a> {
         self.store.get_or_init(|| is_used.then(|| cache.store(self.cancel)).flatten()).as_ref()
     }
 
-    /// The reporter of one link of a build, which is quiet: the build prints too.
+    /// The reporter of one link of a build.
     pub fn link_reporter(&self) -> Result<Arc<Reporter>, LinkError> {
-        let style = self.options.run.style();
-        let style = Style { quiet: style.quiet || !(style.verbose || style.json), ..style };
-        Ok(Arc::new(Reporter::new(Profile::COMMAND, style, None, None)?))
+        Ok(Arc::new(Reporter::new(Profile::LINK_OF_BUILD, self.options.run.style(), None, None)?))
     }
 
     /// Notes that a linker is left alone.

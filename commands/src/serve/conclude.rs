@@ -60,6 +60,7 @@ impl FinishedLink<'_> {
             return self.conclude_alone(end.is_some(), observed);
         }
         link.settle(code == 0, observed)?;
+        record_found(link, &result.modules);
         let mut graph = None;
         if code == 0 {
             graph = keep(link, result, start, end)?;
@@ -89,7 +90,10 @@ impl FinishedLink<'_> {
         let unoptimised = code == 0
             && result.modules.iter().all(|module| module.imports.is_empty())
             && are_unoptimised(files);
-        link.build.count(LinkUsage { unoptimised, ..link.reporter.usage() });
+        // A probe of a configure script, for example, fails before its linker asks.
+        if code == 0 || !result.modules.is_empty() {
+            link.build.count(LinkUsage { unoptimised, ..link.reporter.usage() });
+        }
         ended
     }
 
@@ -118,6 +122,14 @@ impl FinishedLink<'_> {
     }
 }
 
+/// Records the modules whose objects were found.
+fn record_found(link: &Link<'_>, modules: &[LinkModule]) {
+    let first = modules.iter().filter(|module| module.file.is_some()).count();
+    let found = modules.iter().filter(|module| !module.ran).enumerate();
+    link.reporter
+        .record_more_actions(found.map(|(at, module)| link.kept_record(first + at, module)).collect());
+}
+
 /// Keeps what the next link needs; returns the link's graph.
 fn keep(
     link: &Link<'_>,
@@ -126,10 +138,6 @@ fn keep(
     end: Option<&CommandEnd>,
 ) -> Result<Option<ActionGraph>, LinkError> {
     let modules = &mut result.modules;
-    let first = modules.iter().filter(|module| module.file.is_some()).count();
-    let found = modules.iter().filter(|module| !module.ran).enumerate();
-    let found = found.map(|(at, module)| link.kept_record(first + at, module)).collect();
-    link.reporter.record_more_actions(found);
     let objects = link.objects();
     for (object, bytes, measured) in &result.printed {
         objects.keep_bytes(object, bytes, *measured);

@@ -20,6 +20,13 @@ pub fn write(graph: &ActionGraph, out: &mut impl Write) -> io::Result<()> {
         }
         writeln!(out, "  a{} [label=\"{label}\"];", id.index())?;
     }
+    // One column of all backends would be as high as they are many.
+    let backends: Vec<usize> =
+        graph.actions().filter(|(_, action)| action.backend().is_some()).map(|(id, _)| id.index()).collect();
+    let rows = backends.len().isqrt().max(8);
+    for (above, below) in backends.iter().zip(backends.iter().skip(rows)) {
+        writeln!(out, "  a{above} -> a{below} [style=invis];")?;
+    }
     for id in graph.topological() {
         for next in graph.dependents(id) {
             writeln!(out, "  a{} -> a{};", id.index(), next.index())?;

@@ -46,15 +46,24 @@ pub struct Profile {
     pub is_command: bool,
     /// A run that took this long is worth a line even where no terminal is.
     pub worth_a_line: Duration,
+    /// Whether it is one of the links of a build, which prints too: it says how a long link stands, and no more.
+    pub is_of_build: bool,
 }
 
 impl Profile {
     /// A command of its own: `distlto link`, `distlto run`.
-    pub const COMMAND: Self = Self { program: "distlto", is_command: true, worth_a_line: PERIOD };
+    pub const COMMAND: Self =
+        Self { program: "distlto", is_command: true, worth_a_line: PERIOD, is_of_build: false };
+    /// A link of a build.
+    pub const LINK_OF_BUILD: Self = Self { is_of_build: true, ..Self::COMMAND };
     /// A distributor inside of a link, between the link's own output. Tests of a configure script link small programs,
     /// and some take any output for a warning.
-    pub const DISTRIBUTOR: Self =
-        Self { program: "distlto-distribute", is_command: false, worth_a_line: Duration::from_secs(1) };
+    pub const DISTRIBUTOR: Self = Self {
+        program: "distlto-distribute",
+        is_command: false,
+        worth_a_line: Duration::from_secs(1),
+        ..Self::COMMAND
+    };
 }
 
 /// Reports events.
@@ -89,8 +98,9 @@ impl Reporter {
         let inner: Box<dyn Progress + Send> = match style {
             Style { json: true, .. } => Box::new(JsonProgress::new(io::stdout())),
             Style { verbose: true, .. } | Style { quiet: true, .. } => Box::new(log_lines()),
+            _ if profile.is_of_build => Box::new(log_lines().every(PERIOD, profile)),
             _ if draws() => Box::new(TextProgress::terminal(recorded.clone())),
-            _ => Box::new(log_lines().every(PERIOD, profile.program)),
+            _ => Box::new(log_lines().every(PERIOD, profile)),
         };
         Ok(Self {
             profile,
@@ -202,7 +212,8 @@ impl Reporter {
     /// The summary for people.
     fn say(&self, what: &str, summary: &Summary, counts: Counts) {
         let started = summary.ran + summary.cached + summary.same_imports + summary.failed > 0;
-        if self.style.json || self.style.quiet || !started {
+        let is_of_build = self.profile.is_of_build && !self.style.verbose;
+        if self.style.json || self.style.quiet || is_of_build || !started {
             return;
         }
         let failed = counts.unfinished() > 0;

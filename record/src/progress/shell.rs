@@ -4,7 +4,7 @@
 //! may take minutes. `line` makes both texts from the record, which alone counts.
 
 use std::fmt::Debug;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -14,6 +14,7 @@ use distlto_prepare::mutex::lock;
 use distlto_prepare::{exit, threads};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
+use super::Profile;
 use super::event::{Phase, Progress, ProgressEvent, ProgressStep, Style, put, verb};
 use super::line;
 use super::recorded::SharedRecord;
@@ -78,15 +79,20 @@ impl TextProgress {
         Self::new(recorded, style, Output::Log(Arc::new(Mutex::new(out))))
     }
 
-    /// Tells a log how the run stands, each time that so long has passed. The lines begin with the program's name.
+    /// Tells a log how the run stands, each time that so long has passed. The lines begin with the program's name, and
+    /// with that of the output for one link of several.
     #[must_use]
-    pub fn every(self, period: Duration, program: &'static str) -> Self {
+    pub fn every(self, period: Duration, Profile { program, is_of_build, .. }: Profile) -> Self {
         if let Output::Log(out) = &self.out {
             let (recorded, out) = (self.recorded.clone(), out.clone());
+            // The build tool's own line of progress.
+            let clear = if is_of_build && io::stderr().is_terminal() { "\r\x1b[K" } else { "" };
             let tell = move || {
-                let text = line::of_log(&lock(&recorded), Instant::now());
-                if let Some(text) = text {
-                    put(&mut *lock(&out), &format!("{program}: {text}\n"));
+                let recorded = lock(&recorded);
+                let output = recorded.run.output.as_deref().filter(|_| is_of_build);
+                let output = output.map_or_else(String::new, |output| format!("{}: ", printable(output)));
+                if let Some(text) = line::of_log(&recorded, Instant::now()) {
+                    put(&mut *lock(&out), &format!("{clear}{program}: {output}{text}\n"));
                 }
             };
             *lock(&self.ticker) = Some(Ticker::new(period, tell));
@@ -279,7 +285,7 @@ mod tests {
         let (out, begun) = (Out::default(), Instant::now());
         let recorded = Recorded::new(begun).shared();
         let progress = TextProgress::log(recorded.clone(), Style::default(), out.clone())
-            .every(Duration::from_millis(5), "distlto");
+            .every(Duration::from_millis(5), Profile::COMMAND);
         thread::sleep(Duration::from_millis(40));
         assert_eq!(out.text(), "", "nothing runs");
         let plan = Plan { actions: 2, cost: 2, jobs: 1 };

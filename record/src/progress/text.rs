@@ -47,10 +47,14 @@ pub(crate) fn about(duration: Duration) -> String {
     }
 }
 
-/// `340 MiB`, `1.2 GiB`.
+/// `12 KiB`, `340 MiB`, `1.2 GiB`.
 pub fn size(bytes: u64) -> String {
-    let mib = bytes as f64 / f64::from(1 << 20);
-    if mib < 1000.0 { format!("{mib:.0} MiB") } else { format!("{:.1} GiB", mib / 1024.0) }
+    let kib = bytes as f64 / 1024.0;
+    match kib {
+        kib if kib < 1000.0 => format!("{:.0} KiB", kib.ceil()),
+        kib if kib < 1000.0 * 1024.0 => format!("{:.0} MiB", kib / 1024.0),
+        kib => format!("{:.1} GiB", kib / 1024.0 / 1024.0),
+    }
 }
 
 /// How many columns a text takes.
