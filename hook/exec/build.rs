@@ -29,9 +29,7 @@ fn main() {
         codegen.push(linker);
         compiler.arg(codegen);
     }
-    // core names the personality of unwinding, which panics that abort do not need.
-    let personality = "-Wl,--defsym=rust_eh_personality=0";
-    for argument in ["-nostdlib", "-Wl,--gc-sections", personality, "-Wl,--no-as-needed", "-ldl"] {
+    for argument in ["-nostdlib", "-Wl,--gc-sections", "-Wl,--no-as-needed", "-ldl"] {
         compiler.arg(format!("-Clink-arg={argument}"));
     }
     let status = compiler.arg("-o").arg(&library).arg("src/lib.rs").status();

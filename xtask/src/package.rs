@@ -56,7 +56,12 @@ pub fn package(out: Option<PathBuf>, debug: bool) -> Result<()> {
     remove(&work)?;
     let name = format!("distlto-{VERSION}-{}-{}", env::consts::ARCH, env::consts::OS);
     let tree = Tree { prefix: work.join(&name), time: time()?, quick: debug };
-    let built = if debug { install::build(debug)? } else { glibc::build()? };
+    let built = if debug {
+        glibc::try_library()?;
+        install::build(debug)?
+    } else {
+        glibc::build()?
+    };
     install::stage(&tree.prefix, &built)?;
     tree.finish()?;
     if !debug {

@@ -70,6 +70,13 @@ const MACHINE: u16 = if cfg!(target_arch = "x86_64") {
     0
 };
 
+// core names the personality of unwinding, which panics that abort do not need. zig's linker has no --defsym.
+core::arch::global_asm!(
+    ".globl rust_eh_personality",
+    ".hidden rust_eh_personality",
+    ".set rust_eh_personality, 0"
+);
+
 #[panic_handler]
 fn panicked(_: &PanicInfo<'_>) -> ! {
     // SAFETY: takes no argument.

@@ -15,7 +15,7 @@ use crate::shell::{output, quietly, root};
 /// The revision of this packaging.
 const REVISION: u32 = 1;
 
-/// Any clang and lld from 14 on will do; which is the user's choice, and a compiler of another origin is as good.
+/// Clang and lld of one version from 15 on: Debian's default may be older, and would take the place of a newer lld.
 const CONTROL: &str = "\
 Source: distlto
 Section: devel
@@ -26,7 +26,7 @@ Standards-Version: 4.6.2
 Package: distlto
 Architecture: any
 Depends: ${shlibs:Depends}
-Recommends: clang (>= 1:14), lld (>= 1:14), llvm (>= 1:14)
+Recommends: clang-22 | clang-19 | clang (>= 1:15), lld-22 | lld-19 | lld (>= 1:15), llvm-22 | llvm-19 | llvm (>= 1:15)
 Suggests: make, ninja-build, cmake
 Description: distributed ThinLTO for any build system
  distlto turns a ThinLTO link by clang and lld into a graph of actions and runs

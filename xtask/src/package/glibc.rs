@@ -42,15 +42,25 @@ impl fmt::Display for Glibc {
 
 /// Builds for [`OLDEST`], and says where programs and libraries are.
 pub fn build() -> Result<PathBuf> {
+    Ok(zigbuild(&[&["--release"], &PARTS[..]].concat())?.join("release"))
+}
+
+/// Builds the library of all processes alone, which is linked with options of its own.
+pub fn try_library() -> Result<()> {
+    zigbuild(&["--package", "distlto-exec"]).map(drop)
+}
+
+/// Builds parts for [`OLDEST`], and says where all of that target are.
+fn zigbuild(parts: &[&str]) -> Result<PathBuf> {
     let tools = target().join("zigbuild");
     python::environment("zigbuild", "python3", &tools)?;
     let inherited = env::var_os("PATH").unwrap_or_default();
     let places = [tools.join("bin")].into_iter().chain(env::split_paths(&inherited));
     let triple = format!("{}-unknown-linux-gnu", env::consts::ARCH);
     let mut build = cargo();
-    build.args(["zigbuild", "--locked", "--release", "--target", &format!("{triple}.{OLDEST}")]);
-    run(build.args(PARTS).env("PATH", env::join_paths(places)?))?;
-    Ok(target().join(triple).join("release"))
+    build.args(["zigbuild", "--locked", "--target", &format!("{triple}.{OLDEST}")]);
+    run(build.args(parts).env("PATH", env::join_paths(places)?))?;
+    Ok(target().join(triple))
 }
 
 /// Refuses programs that need a newer glibc than packages may need.
