@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::CommandFactory;
-use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::error::ErrorKind;
 use distlto_commands::configuration::{self, options};
 use distlto_commands::link::error::LinkError;
 use distlto_commands::link::options::LinkOptions;
@@ -90,16 +90,9 @@ fn static_linker() -> ExitCode {
 fn check_program(words: &[Word]) {
     let name = words.first().map(|word| lossy(word)).unwrap_or_default();
     if program_file(Path::new(&name)).is_none() {
-        // Does not take other programs for subcommands.
-        let strict = clap::Command::new("distlto").subcommands(Cli::command().get_subcommands().cloned());
-        let strict = strict.try_get_matches_from(["distlto", &name]);
-        let similar =
-            match strict.err().and_then(|error| error.get(ContextKind::SuggestedSubcommand).cloned()) {
-                Some(ContextValue::Strings(names)) if name.bytes().all(|byte| byte.is_ascii_lowercase()) => {
-                    names.last().map(|name| format!("; did you mean '{name}'?"))
-                }
-                _ => None,
-            };
+        let command = Cli::command();
+        let names = command.get_subcommands().map(clap::Command::get_name);
+        let similar = options::similar(&name, names).map(|name| format!("; did you mean '{name}'?"));
         let text =
             format!("'{name}' is no subcommand, and no program in PATH{}", similar.unwrap_or_default());
         exit::refuse(Cli::command().error(ErrorKind::InvalidSubcommand, text));

@@ -75,11 +75,11 @@ fn what_is_kept_is_told_and_pruned() {
     assert_eq!((&cache["hits"], &cache["misses"], &cache["stored"]), (&1.into(), &1.into(), &2.into()));
     assert!(cache["oldest"].as_u64() <= cache["newest"].as_u64() && cache["oldest"].as_u64() > Some(0));
     let (code, text, _) = run(scratch.path(), &["stats", "--cache", "cache"]);
-    assert!(code == 0 && text.contains("  results   2\n") && text.contains("  hits      1 of 2\n"), "{text}");
+    assert!(code == 0 && text.contains("  objects   2\n") && text.contains("  hits      1 of 2\n"), "{text}");
     let (code, text, _) = run(scratch.path(), &["prune", "--cache", "cache", "--max-size", "12K"]);
     assert_eq!(
         (code, text.as_str()),
-        (0, "cache cache\n  removed 2 files, 12288 bytes\n  kept 2 files, 12288 bytes\n")
+        (0, "cache cache\n  removed 2 files, 12 KiB\n  kept 2 files, 12 KiB\n")
     );
     let pruned = json(scratch.path(), &["prune", "--cache=cache", "--max-age=0s", "--json"], 0);
     assert_eq!(pruned["cache"]["kept_files"], 0);

@@ -46,6 +46,8 @@ pub struct Variables {
     pub all: Vec<(String, OsString)>,
     flags: Vec<String>,
     compiler: Option<PathBuf>,
+    /// Whether the profile asks rustc for another LTO.
+    replaces_lto: bool,
 }
 
 impl fmt::Display for Variables {
@@ -54,7 +56,8 @@ impl fmt::Display for Variables {
         if let Some(compiler) = &self.compiler {
             write!(formatter, ", and {} has -flto=thin", compiler.display())?;
         }
-        write!(formatter, " (--plain: without)")
+        let replaced = if self.replaces_lto { ", in place of the profile's own LTO" } else { "" };
+        write!(formatter, "{replaced} (DISTLTO_PLAIN=1: without)")
     }
 }
 
@@ -162,7 +165,8 @@ fn variables(line: &CargoLine) -> io::Result<Preparation> {
     let compiled = compilers.map(|names| c_flags(&rustc, names).filter(|_| reads_bitcode));
     let compiler = compiled.iter().flatten().map(|(compiler, _)| compiler.clone()).next();
     all.extend(compiled.into_iter().flatten().map(|(_, variable)| variable));
-    Ok(Preparation::Set(Variables { all, flags, compiler }))
+    let replaces_lto = settings.has_other_lto(&line.profile);
+    Ok(Preparation::Set(Variables { all, flags, compiler, replaces_lto }))
 }
 
 /// The variable with a C compiler's flags for the crate cc, if it is a clang that writes bitcode for this LLVM.

@@ -103,10 +103,16 @@ pub fn link(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<
     let tools = (&spawner, cancel);
     let mut build = Build::new((command, key), options, tools, reporter, &place, task);
     build.single = known.record;
-    build.variables = if options.plain { Vec::new() } else { of_cargo(command, options) };
+    let cargo = if options.plain { None } else { of_cargo(command, options) };
+    // What cargo links without bitcode is told already, or wished.
+    let is_explained = options.plain || cargo.is_some();
+    build.variables = cargo.unwrap_or_default();
     build.is_observed = is_seen_through && !options.dry_run;
     build.seen().held = known.state;
-    let end = run(&build)?;
+    let mut end = run(&build)?;
+    if is_explained {
+        end.seen.native.clear();
+    }
     match options.dry_run {
         true => dry_run_end(end),
         // A launcher of one link stands in scripts that take any output for a warning.
@@ -151,8 +157,7 @@ fn conclude(build: &Build<'_>, end: CommandEnd, is_build: bool) -> Result<u8, Li
             "the command has run no linker that can be asked, such as ld.lld 15 or later",
         ));
     }
-    let is_idle = !seen.native.is_empty() && io::stderr().is_terminal();
-    let is_printed = || build.has_passed_through() || build.keeps_nothing() || is_idle;
+    let is_printed = || io::stderr().is_terminal() || build.has_passed_through() || build.keeps_nothing();
     let printed = match is_build || build.options.is_short_form && is_printed() {
         true => build.print_usage(&seen.native),
         false => Ok(()),
@@ -179,21 +184,23 @@ fn conclude(build: &Build<'_>, end: CommandEnd, is_build: bool) -> Result<u8, Li
     Ok(code)
 }
 
-/// The variables of a cargo command, which are told.
-fn of_cargo(command: &[Word], options: &LinkOptions) -> Vec<(String, OsString)> {
+/// The variables of a cargo command, which are told; `None` for any other command.
+fn of_cargo(command: &[Word], options: &LinkOptions) -> Option<Vec<(String, OsString)>> {
     let is_quiet = options.run.quiet || options.run.json;
     match cargo::prepare(command) {
         Preparation::Set(variables) => {
             if !is_quiet {
                 say(format_args!("distlto: {variables}"));
             }
-            variables.all
+            Some(variables.all)
         }
-        Preparation::Left(why) if !is_quiet => {
-            note(why);
-            Vec::new()
+        Preparation::Left(why) => {
+            if !is_quiet {
+                note(why);
+            }
+            Some(Vec::new())
         }
-        Preparation::None | Preparation::Left(_) => Vec::new(),
+        Preparation::None => None,
     }
 }
 

@@ -39,9 +39,9 @@ fn remedy(operation: &str, error: &io::Error) -> &'static str {
         io::ErrorKind::NotFound => "check the path's spelling and that the step that makes the file has run",
         io::ErrorKind::PermissionDenied => "check the permissions of the file and of its directory",
         io::ErrorKind::StorageFull => {
-            "free space on this file system, or put the output elsewhere; earlier outputs are intact"
+            "free space on this file system, or name another place (DISTLTO_CACHE for the store); earlier outputs are intact"
         }
-        io::ErrorKind::ReadOnlyFilesystem => "put the output on a file system that can be written",
+        io::ErrorKind::ReadOnlyFilesystem => "name a place that can be written (DISTLTO_CACHE for the store)",
         _ => "nothing was changed by this step; mend the cause and run again",
     }
 }

@@ -108,7 +108,7 @@ fn programs_are_those_of_cargo_with_the_same_flags() -> Result<()> {
     let folder = workspace("equal")?;
     let told = said(&mut served(&folder, &["build", "--release", "-j2"])?)?;
     ensure!(
-        told.contains("cargo has -Clinker-plugin-lto for ThinLTO by the linker (--plain: without)"),
+        told.contains("cargo has -Clinker-plugin-lto for ThinLTO by the linker, in place of the profile's own LTO (DISTLTO_PLAIN=1: without)"),
         "{told}"
     );
     let mut plain = command(&folder, &system_tool("cargo")?, &["build", "--release"], "plain");
@@ -168,6 +168,10 @@ fn users_settings_count() -> Result<()> {
     )?;
     let told = said(&mut served(&folder, &release)?)?;
     ensure!(told.contains("1 link"), "{told}");
+    // The program that starts rustc's own lld is no linker that passed through.
+    folder.write("one/src/main.rs", program(4))?;
+    let told = said(served(&folder, &release)?.env("DISTLTO_REQUIRE", "1"))?;
+    ensure!(told.contains("1 link in ") && !told.contains("passed"), "{told}");
     let (_, wrong) = fail(&mut served(&folder, &["build", "--release", "--no-such"])?)?;
     ensure!(wrong.contains("--no-such"), "{wrong}");
     Ok(())

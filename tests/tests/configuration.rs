@@ -174,7 +174,7 @@ fn mistakes_are_found_before_the_link() -> Result<()> {
         ("jobs = [1, 2]", "1:8", "`jobs` has one value"),
         ("keep-going = \"yes\"", "1:14", "`keep-going` is true or false"),
         ("verbose = true", "1:11", "`verbose` is a number, such as 1"),
-        ("job = 1", "1:7", "unknown key `job`; options are "),
+        ("job = 1", "1:7", "unknown key `job`; did you mean `jobs`?"),
         ("[jobs]\nx = 1", "1:2", "`jobs` is an option, and no table"),
         ("[remotes]\nurl = 1", "1:2", "unknown key `remotes`"),
         ("[remote]\nurls = \"x\"", "2:1", "unknown field `urls`"),

@@ -30,7 +30,7 @@ const FILES: [(&str, bool); 21] = [
     ("bin/distlto-plan", true),
     ("bin/distlto-clang++", true),
     ("bin/distlto-clang-22", true),
-    ("bin/distlto-ld.lld-14", true),
+    ("bin/distlto-ld.lld-18", true),
     ("lib/distlto/libdistlto_hook.so", true),
     ("lib/libDTLTOdistlto.so", true),
     ("share/man/man1/distlto.1", false),

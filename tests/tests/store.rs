@@ -104,7 +104,7 @@ fn an_archive_carries_objects_to_another_machine() -> Result<()> {
     let output = capture(&mut import)?;
     ensure!(output.status.code() == Some(4), "{}", told(&import, &output));
     let said = other.said(&["cache", "prune", "--max-age", "0s"])?;
-    ensure!(said.contains("removed the records of 1 links"), "{said}");
+    ensure!(said.contains("removed the records of 1 link"), "{said}");
     Ok(())
 }
 

@@ -66,7 +66,7 @@ impl Link {
 fn the_same_is_called_the_same_and_nothing_else_is_written() -> Result<()> {
     let link = Link::create("same", &[("main", MAIN), ("a", A), ("b", NEAR), ("shared", SHARED)])?;
     fs::write(link.folder.path.join("program"), "the user's own")?;
-    let found = link.found(&[], 0, "lld's own program, byte for byte\n")?;
+    let found = link.found(&[], 0, "--exact-names makes lld's own program, byte for byte\n")?;
     ensure!(found["same_program"] == true && found["unknown"] == 0, "{found}");
     ensure!(fs::read_to_string(link.folder.path.join("program"))? == "the user's own");
     ensure!(
@@ -82,7 +82,7 @@ fn a_library_with_versions_and_no_soname_is_the_same() -> Result<()> {
     let mut link = Link::create("versions", &[("a", A), ("shared", SHARED)])?;
     link.folder.write("versions", "ONE { global: *; };\n")?;
     link.words.extend(["-shared", "-Wl,--version-script=versions"].map(str::to_owned));
-    let found = link.found(&[], 0, "lld's own program, byte for byte\n")?;
+    let found = link.found(&[], 0, "--exact-names makes lld's own program, byte for byte\n")?;
     ensure!(found["same_program"] == true && found["unknown"] == 0, "{found}");
     Ok(())
 }

@@ -6,6 +6,7 @@
 //! their business: beside them, and in `../lib/distlto`.
 
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,7 +15,6 @@ use std::{env, fs};
 use anyhow::{Context, Result, ensure};
 use distlto_prepare::write::write_if_changed_with_mode;
 
-use crate::setup::SUPPORTED;
 use crate::shell::{MANUAL, PARTS, cargo, distlto, output, quietly, remove, root, run, target};
 
 /// The one program.
@@ -23,8 +23,10 @@ pub const PROGRAM: &str = "distlto";
 /// Subcommands that build files start as programs (`distlto-opt`): names of the one program too.
 const TOOLS: [&str; 5] = ["index", "distribute", "prepare", "opt", "plan"];
 
-/// Compilers and linkers that distlto stands for by its name (`distlto-clang-22`), of PATH's version and of each tested one.
+/// Compilers and linkers that distlto stands for by its name (`distlto-clang-22`), of PATH's version and of these.
 const STOOD_FOR: [&str; 3] = ["clang", "clang++", "ld.lld"];
+/// The versions of LLVM whose lld can ask.
+const VERSIONS: RangeInclusive<u32> = 15..=23;
 
 /// Libraries, and where each belongs below the prefix: the plugin where a linker in `bin` looks for it.
 const LIBRARIES: [(&str, &str); 2] = [("libdistlto_hook.so", "lib/distlto"), ("libDTLTOdistlto.so", "lib")];
@@ -108,7 +110,7 @@ impl Place {
         }
         for name in STOOD_FOR {
             written += self.stand_in(name)?;
-            for version in SUPPORTED {
+            for version in VERSIONS {
                 written += self.stand_in(&format!("{name}-{version}"))?;
             }
         }

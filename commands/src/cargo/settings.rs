@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 
 /// Separates flags in the variable that counts first.
 const SEPARATOR: &str = "\u{1f}";
@@ -85,7 +84,7 @@ struct Profile {
 #[serde(untagged)]
 enum Lto {
     Name(String),
-    Flag(IgnoredAny),
+    Flag(bool),
 }
 
 /// All that a user may have set.
@@ -147,6 +146,15 @@ impl UserSettings<'_> {
         self.lto(profile)
             .filter(|lto| is_off(lto))
             .map(|_| Choice::Other(format!("the profile {profile} has lto = \"off\"")))
+    }
+
+    /// Whether a profile asks rustc for LTO of the whole program.
+    pub fn has_other_lto(&self, profile: &str) -> bool {
+        match self.lto(profile) {
+            Some(Lto::Name(name)) => name != "thin" && name != "off",
+            Some(Lto::Flag(is_on)) => *is_on,
+            None => false,
+        }
     }
 
     /// The setting of a profile, which it may have from others.

@@ -31,6 +31,9 @@ pub const VARIABLE: &str = "DISTLTO_LINK_OPTIONS";
 /// The warnings of this process about files.
 static WARNED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
+/// The likeness from which one name may be a mistyped other one: of 0 to 1.
+const ALIKE: f64 = 0.85;
+
 /// The beginning of an option's variable.
 const PREFIX: &str = "DISTLTO_";
 
@@ -131,9 +134,14 @@ fn checked(key: &Key, options: &[(String, Arg)], path: &Path) -> Result<FileValu
     let wrong = |what: String| ConfigError::Malformed { path: path.to_owned(), line, column, what };
     let Some((name, option)) = options.iter().find(|(name, _)| *name == key.name) else {
         let names: Vec<_> = options.iter().map(|(name, _)| name.as_str()).collect();
-        let what =
-            format!("unknown key `{}`; options are {}; the table is [remote]", key.name, names.join(", "));
-        return Err(wrong(what));
+        let of_servers =
+            key.name.strip_prefix("remote-").map(|rest| format!("`{rest}` of the table [remote]"));
+        let meant = of_servers.or_else(|| Some(format!("`{}`", similar(&key.name, names.iter().copied())?)));
+        let advice = match meant {
+            Some(meant) => format!("did you mean {meant}?"),
+            None => format!("options are {}; the table is [remote]", names.join(", ")),
+        };
+        return Err(wrong(format!("unknown key `{}`; {advice}", key.name)));
     };
     let values =
         key.values.as_deref().ok_or_else(|| wrong(format!("`{name}` is an option, and no table")))?;
@@ -228,6 +236,16 @@ fn with_sources(command: Command, found: Option<&FileOptions>, off: &[Id]) -> Co
     command.mut_subcommands(|below| with_sources(below, found, off))
 }
 
+/// The known name that is meant by a mistyped one.
+pub fn similar<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
+    // A common beginning makes no two names alike.
+    let bare = |name: &str| name.strip_prefix(PREFIX).unwrap_or(name).to_owned();
+    let likeness = |known: &&str| strsim::jaro_winkler(&bare(name), &bare(known));
+    let found =
+        known.map(|known| (likeness(&known), known)).max_by(|one, other| one.0.total_cmp(&other.0))?;
+    (found.0 > ALIKE).then_some(found.1)
+}
+
 /// Variables that are named like options and are none: perhaps mistyped.
 fn unknown(names: impl Iterator<Item = String>) -> Vec<String> {
     let command = LinkArgs::augment_args(Command::new("distlto"));
@@ -244,7 +262,14 @@ fn unknown(names: impl Iterator<Item = String>) -> Vec<String> {
 pub fn parse<P: Parser>(words: Vec<OsString>) -> P {
     let files = || {
         for name in unknown(std::env::vars_os().filter_map(|(name, _)| name.into_string().ok())) {
-            let text = format!("{name} is no variable of distlto; `distlto config` lists the options");
+            let known =
+                all().into_iter().filter_map(|(_, option)| Some(option.get_env()?.to_str()?.to_owned()));
+            let known: Vec<String> = known.collect();
+            let advice = match similar(&name, known.iter().map(String::as_str)) {
+                Some(meant) => format!("did you mean {meant}?"),
+                None => "`distlto config` lists the options".to_owned(),
+            };
+            let text = format!("{name} is no variable of distlto; {advice}");
             if store::is_first(&text) {
                 warn(format_args!("{text} (said once)"));
             }
@@ -272,7 +297,12 @@ fn with_tip(mut answer: clap::Error, mut command: Command, words: &[OsString]) -
         ErrorKind::UnknownArgument
             if first.starts_with(b"-") && command.is_allow_external_subcommands_set() =>
         {
-            format!("the options of a build's links are in {VARIABLE}: {VARIABLE}=-v distlto make")
+            let shown = words[1..].iter().map(|word| word.to_string_lossy().into_owned());
+            let (options, build): (Vec<_>, Vec<_>) = shown.partition(|word| word.starts_with('-'));
+            let options =
+                if options.len() == 1 { options.concat() } else { format!("'{}'", options.join(" ")) };
+            let build = if build.is_empty() { "make".to_owned() } else { build.join(" ") };
+            format!("the options of a build's links are in {VARIABLE}: {VARIABLE}={options} distlto {build}")
         }
         ErrorKind::ValueValidation | ErrorKind::InvalidValue => match variable_of(&answer) {
             Some(name) => format!("this is the value of {name}"),

@@ -3,7 +3,7 @@
 //! Directories are not made: whether that would work is tried in the nearest one that exists. Servers are not contacted.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use distlto_executor::cache::store::{Cache, CacheLimits};
@@ -15,6 +15,8 @@ use distlto_record::progress::text::{counted, size};
 use super::Doctor;
 use crate::store;
 
+/// What a trial writes: a full disk still takes the name of an empty file.
+const TRIED: [u8; 4096] = [0; 4096];
 /// The exit code for `distlto::io`.
 const IO: u8 = 4;
 
@@ -125,7 +127,7 @@ fn usable(directory: &Path) -> io::Result<()> {
     let absolute = std::path::absolute(directory)?;
     for place in absolute.ancestors() {
         match fs::metadata(place) {
-            Ok(_) => return tempfile::tempfile_in(place).map(drop),
+            Ok(_) => return tempfile::tempfile_in(place)?.write_all(&TRIED),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }

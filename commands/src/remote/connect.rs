@@ -62,7 +62,7 @@ impl RemoteArgs {
             warn(absence);
             return Ok(None);
         }
-        let what = if settings.engine.execution.is_some() { "engine" } else { "cache" };
+        let what = if settings.engine.execution.is_some() { "engine" } else { "remote cache" };
         let engine = EngineSettings { ledger: ledger.cloned(), ..settings.engine };
         match Engine::connect(engine, cancel) {
             Ok(engine) => {

@@ -29,6 +29,8 @@ use crate::store::own_cache;
 /// The option that makes a linker write shards while it links.
 const OPTION: &[u8] = ASKS.as_bytes();
 const ASKS: &str = "--thinlto-emit-index-files";
+/// An option that every lld with ThinLTO has.
+const INDEXES: &[u8] = b"thinlto-index-only";
 /// The option that makes a linker write its symbol resolution, with its value.
 const RESOLVES: &[u8] = b"save-temps=";
 /// The option that makes a linker call a distributor.
@@ -133,6 +135,11 @@ impl Linkers {
 /// Whether a program that is lld can be made to ask.
 pub fn can_ask(program: &Path) -> io::Result<bool> {
     holds(File::open(program)?, OPTION)
+}
+
+/// Whether a program by the name of lld is one of any version, and not a program that starts it, such as rustc's.
+pub fn is_lld(program: &Path) -> io::Result<bool> {
+    holds(File::open(program)?, INDEXES)
 }
 
 /// Whether this lld can call a distributor for its objects (DTLTO).

@@ -315,12 +315,18 @@ impl Linker<'_> {
 fn foreign(process: &Process) -> ProcessKind {
     let words = || process.words[1..].iter().map(Vec::as_slice);
     let inputs = inputs::of_process(process);
-    if kind::of(&process.words[0], words()) != Kind::Linker {
+    let name = lossy(&process.words[0]);
+    let is_starter = || name.contains("lld") && !linkers::is_lld(&process.file).unwrap_or(true);
+    if kind::of(&process.words[0], words()) != Kind::Linker || is_starter() {
         return ProcessKind::Other;
     }
+    // clang finds the lld of a version by its name.
+    let newest = versions_of(LLD).next().filter(|&version| name.contains("lld") && version >= 15);
+    let option =
+        newest.map_or_else(|| "-fuse-ld=lld".to_owned(), |version| format!("-fuse-ld=lld-{version}"));
     match inputs::has_bitcode(inputs.iter().cloned()) {
         true => ProcessKind::Alone(format!(
-            "{} cannot ask for objects; link with -fuse-ld=lld, lld 15 or later",
+            "{} cannot ask for objects; link with {option}, lld 15 or later",
             process.program.display()
         )),
         false if inputs::has_native(inputs.into_iter()) => ProcessKind::Native,

@@ -22,7 +22,7 @@ impl fmt::Display for Verdict {
                 writeln!(out, "{output}: lld alone fails, and so does distlto")?;
             }
             (0, true, true) if self.differing().next().is_none() => {
-                writeln!(out, "{output}: distlto makes lld's own program, byte for byte")?;
+                writeln!(out, "{output}: distlto --exact-names makes lld's own program, byte for byte")?;
             }
             (0, ..) => writeln!(out, "{output}: all differences from lld's own program are explained")?,
             (unknown, ..) => {
