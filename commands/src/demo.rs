@@ -20,6 +20,7 @@ use distlto_planner::search_path::{program_file, versions_of};
 use distlto_planner::words::{Word, lossy, shell_quote, word_of};
 use distlto_prepare::exit;
 use distlto_prepare::io_error::IoError;
+use distlto_prepare::message::show;
 use distlto_prepare::text::printable_lines;
 use distlto_prepare::write::to_standard_output;
 use miette::Diagnostic;
@@ -69,15 +70,13 @@ pub enum DemoError {
     #[diagnostic(code(distlto::usage), help("name a directory for --keep that is absent or empty"))]
     NotEmpty(PathBuf),
     /// A command did something else than was expected.
-    #[error("this was to {expected}: {line}\n{said}")]
+    #[error("this was to {expected}: {line}")]
     #[diagnostic(code(distlto::failed), help("the project is in {}; `distlto doctor` checks this machine", .folder.display()))]
     Unexpected {
         /// The command.
         line: String,
         /// The expectation.
         expected: &'static str,
-        /// Its output.
-        said: String,
         /// The project.
         folder: PathBuf,
     },
@@ -90,6 +89,9 @@ pub enum DemoError {
     #[diagnostic(transparent)]
     Io(#[from] IoError),
 }
+
+/// The compiler, without a version.
+const DRIVER: &str = "clang++";
 
 /// One command: its purpose, itself, and the beginnings of the lines that matter. Without these all lines do.
 struct Step {
@@ -142,7 +144,7 @@ fn compiler() -> Result<String, DemoError> {
     let suffixes =
         [String::new()].into_iter().chain(versions_of("ld.lld").map(|version| format!("-{version}")));
     for suffix in suffixes {
-        let compiler = format!("clang++{suffix}");
+        let compiler = format!("{DRIVER}{suffix}");
         let linker = program_file(Path::new(&format!("ld.lld{suffix}")));
         if let Some(linker) = linker.filter(|_| program_file(Path::new(&compiler)).is_some())
             && can_ask(&linker).map_err(IoError::on("read", &linker))?
@@ -183,7 +185,9 @@ fn environment(folder: &Path) -> Result<Vec<Word>, IoError> {
 impl Demo<'_> {
     fn show(&self, compiler: &str) -> Result<(), DemoError> {
         let compile = format!("{compiler} -O2 -flto=thin -c");
-        let link = format!("{compiler} -O2 -flto=thin -fuse-ld=lld *.o -o");
+        // The lld without a version may be another one.
+        let version = compiler.strip_prefix(DRIVER).unwrap_or_default();
+        let link = format!("{compiler} -O2 -flto=thin -fuse-ld=lld{version} *.o -o");
         let served = format!("distlto link -v -- {link} {PROGRAM}");
         print(&format!("{}: 13 modules of C++, by {compiler}\n", self.folder.display()))?;
         self.well("Compile to bitcode", format!("{compile} *.cpp"), &[])?;
@@ -248,8 +252,10 @@ impl Demo<'_> {
         }
     }
 
+    /// The error of a command that has printed this.
     fn unexpected(&self, line: &str, expected: &'static str, said: String) -> DemoError {
-        DemoError::Unexpected { line: line.to_owned(), expected, said, folder: self.folder.to_owned() }
+        show(said.as_bytes());
+        DemoError::Unexpected { line: line.to_owned(), expected, folder: self.folder.to_owned() }
     }
 
     /// Runs a command, and shows it with its output, exit code and time.

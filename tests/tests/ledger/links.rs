@@ -212,7 +212,7 @@ fn alone(links: &Links, at: usize) -> Result<(u64, u64)> {
     ensure!(run.beside > 0, "{run:?}");
     let said = String::from_utf8(doctor.stdout)?;
     let sentence = format!("process {process} (");
-    ensure!(said.contains(&sentence) && said.contains(" runs 2 jobs, which take "), "{said}");
+    ensure!(said.contains(&sentence) && said.contains(" runs 2 jobs with "), "{said}");
     let none = capture(links.environment(Command::new(distlto::binary()?).arg("doctor")))?;
     let said = String::from_utf8(none.stdout)?;
     ensure!(said.contains("no other link runs jobs at the moment"), "{said}");
