@@ -32,7 +32,7 @@ use distlto_prepare::exit;
 use crate::cache::CacheCommandArgs;
 use crate::completions::CompletionsArgs;
 
-/// Distributed ThinLTO for any build system, on stock LLVM
+/// ccache for ThinLTO links: distributed ThinLTO for any build system, on stock LLVM
 ///
 /// Before any other command, as in `distlto ninja` or `distlto clang++ ...`, it runs that command and has the backends of its
 /// ThinLTO links run here. Options come from DISTLTO_LINK_OPTIONS then.
