@@ -190,26 +190,29 @@ impl Inspection {
                 Some(0) | None => String::new(),
                 Some(code) => format!(", failed with exit code {code}"),
             };
-            text.push_str(&format!(
-                "the last link took {}{code}: {} of {} ran{}{}{}\n",
-                human_us(run.wall_us),
-                run.ran,
-                counted(self.modules.len(), "backend"),
-                if run.cached > 0 {
-                    format!(", caches had {}", counted(run.cached, "object"))
-                } else {
-                    String::new()
-                },
-                same_imports(run.same_imports),
-                run.changed.map_or_else(String::new, |changed| {
-                    format!(", the objects of {changed} differ from those before")
-                })
-            ));
             let steps = run.chain.iter().map(|(name, us)| format!("{} {}", printable(name), human_us(*us)));
             let steps: Vec<String> = steps.collect();
-            if !steps.is_empty() {
-                text.push_str(&format!("its longest chain: {}\n", steps.join(", then ")));
-            }
+            let chain = if steps.is_empty() {
+                String::new()
+            } else {
+                format!("; its longest chain: {}", steps.join(", then "))
+            };
+            text.push_str(&format!("the last link took {}{code}{chain}\n", human_us(run.wall_us)));
+            let cached = match run.cached {
+                0 => String::new(),
+                cached => format!(", caches had {}", counted(cached, "object")),
+            };
+            let changed = match run.changed {
+                None => String::new(),
+                Some(0) => ", no object differs from the one before".to_owned(),
+                Some(changed) => format!(", the objects of {changed} differ from those before"),
+            };
+            text.push_str(&format!(
+                "{} of {} ran{cached}{}{changed}\n",
+                run.ran,
+                counted(self.modules.len(), "backend"),
+                same_imports(run.same_imports),
+            ));
         }
         text
     }
