@@ -24,6 +24,7 @@ mod examples;
 mod fail_closed;
 mod faults;
 mod formats;
+mod guides;
 mod incremental;
 mod install;
 mod job_slots;
