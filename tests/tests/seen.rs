@@ -86,7 +86,9 @@ fn a_link_answers_for_itself() -> Result<()> {
         let told = answer(&project, &["inspect", "program"])?;
         ensure!(told.starts_with("program: 4 modules, "), "{told}");
         ensure!(
-            told.contains("; its longest chain: thin link ") && told.contains("\n4 of 4 backends ran\n"),
+            told.contains("; its longest chain: ")
+                && told.contains("thin link ")
+                && told.contains("\n4 of 4 backends ran\n"),
             "no object was there before: {told}"
         );
         ensure!(told.contains("\nmore than ") && told.contains(" would not help: "), "{told}");

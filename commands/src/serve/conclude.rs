@@ -125,7 +125,7 @@ impl FinishedLink<'_> {
 /// Records the modules whose objects were found.
 fn record_found(link: &Link<'_>, modules: &[LinkModule]) {
     let first = modules.iter().filter(|module| module.file.is_some()).count();
-    let found = modules.iter().filter(|module| !module.ran).enumerate();
+    let found = modules.iter().filter(|module| module.file.is_none()).enumerate();
     link.reporter
         .record_more_actions(found.map(|(at, module)| link.kept_record(first + at, module)).collect());
 }

@@ -68,6 +68,8 @@ pub struct Link<'b> {
     /// The compiler for import steps and its flags, once a step needs them; `None` if they cannot be told.
     pub importer: OnceLock<Option<(String, BackendFlags)>>,
     pub begun: Instant,
+    /// When its linker was known by content, and could begin.
+    pub opened: Instant,
     /// The program from before the link; none in a dry run.
     pub previous: Option<PreviousProgram>,
     state: LinkState,
@@ -125,6 +127,7 @@ impl<'b> Link<'b> {
             import_steps: ImportSteps::default(),
             importer: OnceLock::new(),
             begun,
+            opened: Instant::now(),
             previous: None,
             state,
             earlier_state,

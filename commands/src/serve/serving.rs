@@ -4,6 +4,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use distlto_executor::cache::ResultCache;
 use distlto_prepare::io_error::IoError;
@@ -27,6 +28,9 @@ use super::socket::Connection;
 use super::tasks::remove_saved;
 use crate::link::error::LinkError;
 use crate::link::file_state::Start;
+
+/// The time from which the digest of the linker is a phase of its own.
+const WORTH_A_PHASE: Duration = Duration::from_millis(50);
 
 impl<'b> Service<'b> {
     /// Serves a linker to its end. `record` is the directory for the link's record.
@@ -88,11 +92,17 @@ impl<'b> Service<'b> {
     fn finish(&self, mut finished: FinishedLink<'b>, is_single: bool) -> Result<(), LinkError> {
         let FinishedLink { link, result, .. } = &mut finished;
         if let Some(asked) = result.asked {
-            link.reporter.report(ProgressEvent::Phase(Phase {
-                name: "thin link",
-                start: link.begun,
-                end: Some(asked),
-            }));
+            // The first link by a linker reads it whole.
+            let is_known = link.opened.duration_since(link.begun) < WORTH_A_PHASE;
+            let phase = |name, start, end| {
+                link.reporter.report(ProgressEvent::Phase(Phase { name, start, end: Some(end) }));
+            };
+            if is_known {
+                phase("thin link", link.begun, asked);
+            } else {
+                phase("digest of the linker", link.begun, link.opened);
+                phase("thin link", link.opened, asked);
+            }
         }
         let failed = !matches!(result.outcome, Outcome::Complete) || !link.is_replaced();
         if !failed && !result.modules.is_empty() {
