@@ -311,36 +311,35 @@ impl Linker<'_> {
     }
 }
 
-/// The kind of a process that is no linker that can ask: another linker of bitcode, or anything.
+/// The kind of a process that is no linker that can ask: another linker of bitcode or native objects, or anything.
 fn foreign(process: &Process) -> ProcessKind {
     let words = || process.words[1..].iter().map(Vec::as_slice);
-    let inputs = inputs::of_process(process);
-    let name = lossy(&process.words[0]);
-    let is_starter = || name.contains("lld") && !linkers::is_lld(&process.file).unwrap_or(true);
-    if kind::of(&process.words[0], words()) != Kind::Linker || is_starter() {
+    let is_lld = lossy(&process.words[0]).contains("lld");
+    if kind::of(&process.words[0], words()) != Kind::Linker
+        || is_lld && !linkers::is_lld(&process.file).unwrap_or(true)
+    {
         return ProcessKind::Other;
     }
-    // clang finds the lld of a version by its name.
-    let newest = versions_of(LLD).next().filter(|&version| name.contains("lld") && version >= 15);
-    let option =
-        newest.map_or_else(|| "-fuse-ld=lld".to_owned(), |version| format!("-fuse-ld=lld-{version}"));
-    match inputs::has_bitcode(inputs.iter().cloned()) {
-        true => ProcessKind::Alone(format!(
-            "{} cannot ask for objects; link with {option}, lld 15 or later",
-            process.program.display()
-        )),
-        false if inputs::has_native(inputs.into_iter()) => ProcessKind::Native,
-        false => ProcessKind::Other,
+    let inputs = inputs::of_process(process);
+    if !inputs::has_bitcode(inputs.iter().cloned()) {
+        let is_native = inputs::has_native(inputs.into_iter());
+        return if is_native { ProcessKind::Native } else { ProcessKind::Other };
     }
+    // clang finds the lld of a version by its name.
+    let newest = versions_of(LLD).next().filter(|&version| is_lld && version >= 15);
+    let version = newest.map_or_else(String::new, |version| format!("-{version}"));
+    let linker = process.program.display();
+    ProcessKind::Alone(format!(
+        "{linker} cannot ask for objects; link with -fuse-ld=lld{version}, lld 15 or later"
+    ))
 }
 
 /// Notes a driver other than clang that links by `ld.lld`, where there is none of this name: it ends with an error that
 /// does not say so.
 pub fn note_hidden_lld(build: &Build<'_>, process: &Process) {
-    let driver = lossy(&process.words[0]);
     let is_told = process.words.iter().any(|word| word == b"-fuse-ld=lld");
-    if is_told && program(&driver, None) == ProgramKind::OtherDriver && program_file(Path::new(LLD)).is_none()
-    {
+    let is_gcc = || program(&lossy(&process.words[0]), None) == ProgramKind::OtherDriver;
+    if is_told && is_gcc() && program_file(Path::new(LLD)).is_none() {
         let newest = versions_of(LLD).next().map(|version| format!("{LLD}-{version}"));
         build.seen().hidden_lld = newest.and_then(|name| program_file(Path::new(&name)));
     }
