@@ -18,9 +18,19 @@ const PAGES: [&str; 6] =
     ["README", "docs/start", "docs/caches", "docs/why", "docs/migration", "docs/troubleshooting"];
 const SOURCES: [(&str, &str); 3] = [
     ("main", "int a(int);\nint main(int count, char **words) { return a(count); }\n"),
-    ("a", "int c(int);\n__attribute__((noinline)) int a(int x) { return c(x) + 1; }\n"),
-    ("c", "int c(int x) { return x * 3; }\n"),
+    (
+        "a",
+        "int c(int), weakf(int), noin(int), deep(int);\n__attribute__((noinline)) int a(int x) {\n\
+         return c(x) + weakf(x) + noin(x) + deep(x);\n}\n",
+    ),
+    (
+        "c",
+        "int c(int x) { return x * 3; }\n__attribute__((weak)) int weakf(int x) { return x + 1; }\n\
+         __attribute__((noinline)) int noin(int x) { return x - 1; }\nint deep(int s) {\nLONG return s;\n}\n",
+    ),
 ];
+/// How often a statement stands in the function that is too large to be imported.
+const STATEMENTS: usize = 26;
 /// Commands that a sentence names without their arguments.
 const NAMES: [&str; 4] = ["link", "diff", "inspect", "explain"];
 /// Other programs, whose lines other tests run, and a server.
@@ -40,7 +50,10 @@ impl Linked {
         let link = format!("{clang} --ld-path={lld} -O2 -flto=thin main.o a.o libx.a -o app");
         let linked = Self { folder, link };
         for (name, text) in SOURCES {
-            linked.folder.write(&format!("{name}.c"), text)?;
+            let long: String = (0..STATEMENTS)
+                .map(|at| format!("s ^= s * {} + (s >> {});\n", at * 7 + 3, at % 5 + 1))
+                .collect();
+            linked.folder.write(&format!("{name}.c"), text.replace("LONG", &long))?;
         }
         linked.folder.write("Makefile", "all:\n")?;
         let compile = format!("{clang} -O2 -flto=thin -c main.c a.c c.c && rm -f libx.a");
@@ -89,6 +102,13 @@ impl Linked {
     }
 }
 
+/// The lines that a page shows below a command of a session.
+fn shown<'p>(page: &'p str, command: &str) -> Vec<&'p str> {
+    let start = format!("$ {command}");
+    let below = page.lines().skip_while(|line| *line != start).skip(1);
+    below.take_while(|line| !line.starts_with("$ ") && !line.starts_with("```")).collect()
+}
+
 /// The commands of distlto on a page, in its order.
 fn commands(page: &str) -> Vec<String> {
     let mut found = Vec::new();
@@ -127,8 +147,13 @@ fn the_commands_of_the_guides_work() -> Result<()> {
             tried += 1;
             let mut shell = linked.shell(&filled)?;
             let output = capture(&mut shell)?;
-            if !output.status.success() {
-                wrong += &format!("{page}: {command}: {}\n", told(&shell, &output));
+            let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+            let lacks = |line: &&str| !printed.lines().any(|one| one == *line);
+            let lacking: Vec<_> =
+                shown(&read(page)?, &command).into_iter().filter(lacks).map(str::to_owned).collect();
+            if !output.status.success() || !lacking.is_empty() {
+                wrong +=
+                    &format!("{page}: {command}: not printed: {lacking:#?}\n{}\n", told(&shell, &output));
             }
         }
     }
