@@ -20,7 +20,7 @@ use distlto_record::usage::{LinkUsage, UsageTotals};
 use miette::{Diagnostic, Report};
 use thiserror::Error;
 
-use crate::store::own_cache;
+use crate::store::{lack, own_cache};
 
 /// The file in the cache folder, and its first line.
 const FILE: &str = "usage-v1";
@@ -48,13 +48,13 @@ pub struct StatsArgs {
 
 /// There is no place for the file.
 #[derive(Debug, Error, Diagnostic)]
-#[error("links are not counted: neither HOME nor XDG_CACHE_HOME names a place of this user")]
-#[diagnostic(code(distlto::usage), help("set HOME or XDG_CACHE_HOME"))]
-pub struct NoPlace;
+#[error("links are not counted: {0}")]
+#[diagnostic(code(distlto::usage), help("set XDG_CACHE_HOME to a folder of your own"))]
+pub struct NoPlace(&'static str);
 
 /// Prints the sums.
 pub fn run(args: &StatsArgs) -> Result<u8, Report> {
-    let place = own_cache().ok_or(NoPlace)?.join(FILE);
+    let place = own_cache().ok_or_else(|| NoPlace(lack()))?.join(FILE);
     let mut links: Vec<LinkUsage> = JsonLines::new(&place, HEADER).read();
     if let Some(directory) = &args.directory {
         let directory = directory.canonicalize().map_err(IoError::on("find", directory))?;
@@ -98,7 +98,7 @@ pub fn history(runs: &[RunRecord]) -> Vec<LinkUsage> {
     links
 }
 
-/// The output of a link that is the same file as this one: cargo makes a hard link to each program, and names that.
+/// The output of a link that is the same file as this one. Cargo makes a hard link to each program, and prints its name.
 pub fn linked_as(path: &Path) -> Option<PathBuf> {
     let identity =
         |path: &Path| fs::metadata(path).ok().map(|found| (found.dev(), found.ino(), found.nlink()));

@@ -43,8 +43,20 @@ const SAID: &str = "said-v1";
 
 /// The folder, made if missing.
 pub fn own_cache() -> Option<&'static Path> {
-    static PLACE: OnceLock<Option<PathBuf>> = OnceLock::new();
-    PLACE.get_or_init(|| claimed(named()?)).as_deref()
+    claimed().as_deref().ok()
+}
+
+/// Why there is no such folder, in words.
+pub fn lack() -> &'static str {
+    claimed().as_ref().err().map_or("", String::as_str)
+}
+
+fn claimed() -> &'static Result<PathBuf, String> {
+    static PLACE: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    PLACE.get_or_init(|| match named() {
+        Some(place) => claim(place),
+        None => Err("neither HOME nor XDG_CACHE_HOME names a folder".to_owned()),
+    })
 }
 
 fn named() -> Option<PathBuf> {
@@ -52,32 +64,19 @@ fn named() -> Option<PathBuf> {
     Some(set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")))?.join("distlto"))
 }
 
-/// Why there is no store in the user's own cache folder.
-pub fn lack() -> String {
-    let Some(place) = named() else {
-        return "neither HOME nor XDG_CACHE_HOME names a folder".to_owned();
-    };
-    match private::claim(&place, Reach::Whole) {
-        Err(exposed) => exposed.of(&place),
-        Ok(()) => format!("{} cannot be used", place.display()),
+/// The error is the reason against a place. It is a warning too, unless the folder cannot be made: daemons have a home that
+/// does not exist.
+fn claim(place: PathBuf) -> Result<PathBuf, String> {
+    let Err(exposed) = private::claim(&place, Reach::Whole) else { return Ok(place) };
+    let why = exposed.of(&place);
+    if !matches!(exposed, Exposed::Unknown(_)) {
+        warn(format_args!(
+            "nothing is kept in {}: {why}; {}, or set XDG_CACHE_HOME to a folder of your own",
+            place.display(),
+            exposed.remedy()
+        ));
     }
-}
-
-fn claimed(place: PathBuf) -> Option<PathBuf> {
-    match private::claim(&place, Reach::Whole) {
-        Ok(()) => Some(place),
-        // Daemons have a home that is not there.
-        Err(Exposed::Unknown(_)) => None,
-        Err(exposed) => {
-            warn(format_args!(
-                "nothing is kept in {}: {}; {}, or set XDG_CACHE_HOME to a folder of your own",
-                place.display(),
-                exposed.of(&place),
-                exposed.remedy()
-            ));
-            None
-        }
-    }
+    Err(why)
 }
 
 /// Whether the user has not seen this note yet, as far as is recorded. It counts as seen from now on.
