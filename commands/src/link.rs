@@ -104,7 +104,7 @@ pub fn link(command: &[Word], options: &LinkOptions, cancel: &Cancel) -> Result<
     let mut build = Build::new((command, key), options, tools, reporter, &place, task);
     build.single = known.record;
     let cargo = if options.plain { None } else { of_cargo(command, options) };
-    // What cargo links without bitcode is told already, or wished.
+    // A line on cargo has given the reason, or the user wants links without bitcode.
     let is_explained = options.plain || cargo.is_some();
     build.variables = cargo.unwrap_or_default();
     build.is_observed = is_seen_through && !options.dry_run;
@@ -184,7 +184,7 @@ fn conclude(build: &Build<'_>, end: CommandEnd, is_build: bool) -> Result<u8, Li
     Ok(code)
 }
 
-/// The variables of a cargo command, which are told; `None` for any other command.
+/// Prints and returns the variables of a cargo command; `None` for any other command.
 fn of_cargo(command: &[Word], options: &LinkOptions) -> Option<Vec<(String, OsString)>> {
     let is_quiet = options.run.quiet || options.run.json;
     match cargo::prepare(command) {

@@ -37,7 +37,7 @@ pub struct Inspection {
     /// The time of the last run in which no backend ran, in microseconds.
     linker_us: Option<u64>,
     last_run: Option<LastRun>,
-    /// The module whose edits have cost most in the recorded runs.
+    /// The module with the most expensive edits in the recorded runs.
     costly: Option<Costly>,
     /// For 1, 2, 4, ... workers: how long the link would take if all backends ran, in microseconds.
     workers: Vec<(usize, u64)>,
@@ -72,7 +72,7 @@ struct LastRun {
     jobs: Option<usize>,
     /// Backends that ran.
     ran: usize,
-    /// Those whose objects caches had.
+    /// Backends with a cache hit.
     cached: usize,
     /// Those that kept their object since they import the same, though shard or imports changed.
     same_imports: usize,
@@ -86,7 +86,7 @@ struct LastRun {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 struct Costly {
     label: String,
-    /// In how many runs its edits had backends run.
+    /// The runs after its edits.
     runs: usize,
     backends: usize,
     took_us: u64,
@@ -257,7 +257,7 @@ impl LastRun {
     }
 }
 
-/// The module whose edits have cost most: the times of its own backend, and of those that ran since it had changed.
+/// The module with the most expensive edits. Its own backend counts, and each that ran because this module had changed.
 fn costly(runs: &[RunRecord]) -> Option<Costly> {
     let mut found: BTreeMap<&str, Costly> = BTreeMap::new();
     for run in runs {
@@ -336,7 +336,7 @@ impl fmt::Display for Inspection {
 }
 
 impl Inspection {
-    /// Writes what would make the link faster: workers, or a shorter backend.
+    /// Writes the time by number of workers, and the backend that limits it.
     fn bound(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let known = self.modules.iter().filter(|module| module.took_us.is_some()).count();
         let longest = self.modules.iter().max_by_key(|module| module.took_us);

@@ -138,7 +138,8 @@ fn the_commands_of_the_guides_work() -> Result<()> {
     let linked = Linked::create()?;
     let (mut wrong, mut tried) = (String::new(), 0);
     for page in PAGES {
-        for command in commands(&read(page)?) {
+        let text = read(page)?;
+        for command in commands(&text) {
             let Some(filled) = linked.filled(&command) else { continue };
             // The quick start has files of its own.
             if filled.contains("greet.o") {
@@ -150,7 +151,7 @@ fn the_commands_of_the_guides_work() -> Result<()> {
             let printed = String::from_utf8_lossy(&output.stdout).into_owned();
             let lacks = |line: &&str| !printed.lines().any(|one| one == *line);
             let lacking: Vec<_> =
-                shown(&read(page)?, &command).into_iter().filter(lacks).map(str::to_owned).collect();
+                shown(&text, &command).into_iter().filter(lacks).map(str::to_owned).collect();
             if !output.status.success() || !lacking.is_empty() {
                 wrong +=
                     &format!("{page}: {command}: not printed: {lacking:#?}\n{}\n", told(&shell, &output));

@@ -15,7 +15,7 @@ use distlto_record::progress::text::{counted, size};
 use super::Doctor;
 use crate::store;
 
-/// What a trial writes: a full disk still takes the name of an empty file.
+/// The content of a trial file. A full disk still takes an empty one.
 const TRIED: [u8; 4096] = [0; 4096];
 /// The exit code for `distlto::io`.
 const IO: u8 = 4;

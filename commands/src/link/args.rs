@@ -92,7 +92,8 @@ pub struct LinkArgs {
     pub share_links: bool,
     /// Fail a link with bitcode if its linker does not ask for its objects
     ///
-    /// The error says why, and the earlier program is left. Without this option the linker links by itself then.
+    /// The error says why, and the earlier program stays. A build in which no link has bitcode fails too. Without this option
+    /// the linker links by itself.
     #[arg(long, env = "DISTLTO_REQUIRE", value_parser = BoolishValueParser::new(), hide_short_help = true)]
     pub require: bool,
     /// The link command: a compiler driver or ld.lld with its arguments

@@ -137,7 +137,7 @@ pub struct Seen {
     pub nameless: HashMap<PathBuf, String>,
     /// Links without bitcode, by their linkers.
     pub native: BTreeMap<PathBuf, u64>,
-    /// The newest lld, where a driver was told to link by lld and does not look for one of this name.
+    /// The newest lld, if a driver has -fuse-ld=lld and looks for lld under another name.
     pub hidden_lld: Option<PathBuf>,
 }
 
@@ -287,7 +287,7 @@ impl<'a> Build<'a> {
         lock(&self.usage).iter().any(|link| link.passed_through.is_some())
     }
 
-    /// What the next build gains of backends that ran, where that is not seen in this one.
+    /// The part of the line on the next build: it finds the objects of this one, or nothing is kept.
     fn outlook(&self, totals: &UsageTotals) -> String {
         let UsageCounts { ran, remote, cached, kept, .. } = totals.counts;
         if ran + remote == 0 {
@@ -304,22 +304,22 @@ impl<'a> Build<'a> {
         }
     }
 
-    /// Whether backends ran whose objects the next build does not find.
+    /// Whether backends ran and no store keeps their objects.
     pub fn keeps_nothing(&self) -> bool {
         let has_run = lock(&self.usage).iter().any(|link| link.counts.ran > 0);
         // One that the user names, and that cannot be used, was warned of.
         has_run && self.options.run.cache.directory().is_none() && self.store().is_none()
     }
 
-    /// Prints a line on the links of a build. `native` has those without bitcode. It is an error if links have to be
-    /// served, and all were of this kind.
+    /// Prints a line on the links of a build. `native` counts the links without bitcode. If there are no others, it is an
+    /// error under --require.
     pub fn print_usage(&self, native: &BTreeMap<PathBuf, u64>) -> Result<(), LinkError> {
         let links = lock(&self.usage);
         let totals: UsageTotals = links.iter().sum();
-        let sentence = match native.iter().next() {
-            Some(_) if links.is_empty() => without_bitcode(native),
-            None if links.is_empty() => return Ok(()),
-            _ => totals.sentence() + &self.outlook(&totals),
+        let sentence = match (links.is_empty(), native.is_empty()) {
+            (true, true) => return Ok(()),
+            (true, false) => without_bitcode(native),
+            (false, _) => totals.sentence() + &self.outlook(&totals),
         };
         if links.is_empty() && self.options.require {
             return Err(LinkError::NoLinkServed { why: sentence });
@@ -332,7 +332,7 @@ impl<'a> Build<'a> {
     }
 }
 
-/// Says that no link of a build had bitcode, and what to add.
+/// The line for a build without bitcode: its linkers, and the flags to add.
 fn without_bitcode(native: &BTreeMap<PathBuf, u64>) -> String {
     let linked = native.iter().map(|(linker, &links)| {
         format!("{} linked {} without bitcode", linker.display(), counted(links, "file"))

@@ -122,7 +122,7 @@ impl FinishedLink<'_> {
     }
 }
 
-/// Records the modules whose objects were found.
+/// Records the modules that needed no action, since their objects were found.
 fn record_found(link: &Link<'_>, modules: &[LinkModule]) {
     let first = modules.iter().filter(|module| module.file.is_some()).count();
     let found = modules.iter().filter(|module| module.file.is_none()).enumerate();
